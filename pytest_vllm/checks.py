@@ -1,0 +1,109 @@
+"""`@check`: what makes a test function a check, and the words a check uses to judge.
+
+A check is a plain function over recordings. Its parameters name exchanges, its docstring is the
+requirement as a fact, its asserts carry what was observed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+import pytest
+
+from pytest_vllm.target import CAPABILITIES
+from pytest_vllm.verdict import Family, Level
+from pytest_vllm.wire.recording import Undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MUST, SHOULD, INFO = Level.MUST, Level.SHOULD, Level.INFO
+TIERS = ("smoke", "gate", "soak")
+MARK = "vllm_check"
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+")
+_observed: ContextVar[dict[str, str] | None] = ContextVar("observed", default=None)
+
+F = TypeVar("F", bound="Callable[..., object]")
+
+
+@dataclass(frozen=True)
+class CheckSpec:
+    """What a check declares about itself.
+
+    Args:
+        id: dotted, lower case, written by hand, never reused.
+        level: MUST, SHOULD or INFO.
+        spec: `source:anchor` of the requirement; the source is one of `pytest_vllm.specs.SOURCES`.
+        family: whose fault a failure is.
+        needs: capabilities without which the check says nothing.
+        tier: the cheapest tier that runs it.
+        exchanges: id prefixes of further exchanges to record, for checks over a whole area.
+        exclusive: runs alone on the server (measurements).
+        fact: the docstring's first line.
+    """
+
+    id: str
+    level: Level
+    spec: str
+    family: Family = Family.CONFORMANCE
+    needs: tuple[str, ...] = ()
+    tier: str = "smoke"
+    exchanges: tuple[str, ...] = ()
+    exclusive: bool = False
+    fact: str = field(default="", compare=False)
+
+
+def check(
+    id: str,  # noqa: A002 - the word for it
+    level: Level,
+    *,
+    spec: str,
+    family: Family = Family.CONFORMANCE,
+    needs: Sequence[str] = (),
+    tier: str = "smoke",
+    exchanges: Sequence[str] = (),
+    exclusive: bool = False,
+) -> Callable[[F], F]:
+    """Make a test function a check. Raises ValueError when the declaration is wrong."""
+    if not _ID.fullmatch(id):
+        raise ValueError(f"check id {id!r}: dotted lower-case words, such as 'stream.usage.final-chunk'")
+    for name in needs:
+        if name not in CAPABILITIES:
+            raise ValueError(f"check {id}: unknown capability {name!r}; known: {', '.join(CAPABILITIES)}")
+    if tier not in TIERS:
+        raise ValueError(f"check {id}: unknown tier {tier!r}; known: {', '.join(TIERS)}")
+
+    def mark(function: F) -> F:
+        fact = (inspect.getdoc(function) or "").split("\n")[0]
+        if not fact:
+            raise ValueError(f"check {id} has no docstring: state the requirement as a fact, in one line")
+        spec_of_check = CheckSpec(
+            id, level, spec, family, tuple(needs), tier, tuple(exchanges), exclusive, fact
+        )
+        marked: F = getattr(pytest.mark, MARK)(spec_of_check)(function)
+        return marked
+
+    return mark
+
+
+def undecided(reason: str) -> NoReturn:
+    """Stop judging: the evidence does not allow it."""
+    raise Undecided(reason)
+
+
+def need(exercised: object, reason: str) -> None:
+    """Go on only if the path under test was exercised; a check that judged nothing is never a pass."""
+    if not exercised:
+        raise Undecided(reason)
+
+
+def observe(name: str, value: object) -> None:
+    """Record a value in the report, whatever the verdict."""
+    notes = _observed.get()
+    if notes is not None:
+        notes[name] = str(value)

@@ -1,0 +1,101 @@
+"""What a launcher is: something that starts one server and can always end it.
+
+A launcher imports the profile and nothing of the run. `start` returns at once; waiting is `wait.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_vllm.profile.model import Profile
+
+
+@dataclass(frozen=True)
+class LaunchContext:
+    """What a launcher may know of the run.
+
+    Args:
+        run_id: names this run on everything it makes.
+        folder: the run folder, for files that the launcher keeps.
+        owner_pid: the process whose death makes everything of this run an orphan.
+        defects: names of simulator defects (sim launcher only).
+        environ: the environment that secrets are taken from.
+    """
+
+    run_id: str
+    folder: Path
+    owner_pid: int
+    defects: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a server ended: its exit status, whether the kernel killed it for memory, when."""
+
+    status: int | None
+    oom: bool = False
+    signal: str = ""
+
+
+class BootError(Exception):
+    """The server could not be started. Printed as one block, exit status 20.
+
+    Args:
+        what: what happened, one sentence.
+        evidence: lines that show it (log lines, the daemon's words).
+        means: what it means, empty when unknown.
+        try_: the next steps.
+    """
+
+    def __init__(
+        self, what: str, *, evidence: tuple[str, ...] = (), means: str = "", try_: tuple[str, ...] = ()
+    ) -> None:
+        """Keep the parts; `str()` is the first sentence."""
+        super().__init__(what)
+        self.what, self.evidence, self.means, self.try_ = what, evidence, means, try_
+
+
+class Handle(Protocol):
+    """A started server. Usable in `with`: leaving it stops what was started, always."""
+
+    @property
+    def url(self) -> str | None:
+        """Base URL without `/v1`; None until the published port is known."""
+
+    @property
+    def description(self) -> str:
+        """What runs, for people: `container pytest-vllm-7c1e started`."""
+
+    def alive(self) -> bool:
+        """Whether the server's main process still runs."""
+
+    def logs(self, after: int = 0) -> list[str]:
+        """Log lines from line number `after` on; still readable once stopped."""
+
+    def exit(self) -> Exit | None:
+        """How it ended, None while it runs; still readable once stopped."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the report records: image digest, container id, command, pid, GPUs seen inside."""
+
+    def stop(self) -> None:
+        """End everything that was started. Idempotent, safe at any moment."""
+
+    def __enter__(self) -> Handle: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class Launcher(Protocol):
+    """Starts servers of one kind."""
+
+    name: str
+
+    def start(self, profile: Profile, context: LaunchContext) -> Handle:
+        """Start the profile's server and return at once. Raises BootError."""

@@ -1,0 +1,56 @@
+"""Reads Prometheus text, as far as a verifier needs it: families, samples, sums and deltas.
+
+The parsing is prometheus_client's. Nothing of ours is imported here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from prometheus_client.parser import text_string_to_metric_families
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One line of `/metrics`."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """A scrape of `/metrics`. Raises ValueError on first use when the text is not Prometheus text."""
+
+    text: str
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """Family name (counters without `_total`) -> counter, gauge, histogram, …"""
+        return {family.name: family.type for family in text_string_to_metric_families(self.text)}
+
+    @cached_property
+    def samples(self) -> list[Sample]:
+        """Every sample, in order."""
+        families = text_string_to_metric_families(self.text)
+        return [Sample(s.name, s.labels, s.value) for family in families for s in family.samples]
+
+    def named(self, name: str, **labels: str) -> list[Sample]:
+        """Samples of that exact name whose labels include these."""
+        return [s for s in self.samples if s.name == name and labels.items() <= s.labels.items()]
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The sum over all engines and label sets; None when there is no such sample."""
+        found = self.named(name, **labels)
+        return sum(s.value for s in found) if found else None
+
+    def delta(self, before: Metrics, name: str, **labels: str) -> float | None:
+        """How much the sum grew since `before`; a name that `before` lacks counts as zero there."""
+        now = self.value(name, **labels)
+        return None if now is None else now - (before.value(name, **labels) or 0.0)

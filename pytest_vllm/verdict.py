@@ -1,0 +1,159 @@
+"""From single observations to one decision: GO, NO-GO or UNDECIDED.
+
+Pure: no I/O, no pytest, nothing of ours. A check is observed (`Observation`), its level turns the
+observation into a `Verdict`, and `decide` turns all results of a run into a `Decision`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Level(StrEnum):
+    """How binding a check is. MUST breaks the gate, SHOULD advises, INFO records."""
+
+    MUST = "MUST"
+    SHOULD = "SHOULD"
+    INFO = "INFO"
+
+
+class Family(StrEnum):
+    """Whose fault a failing check is: the server's, the model's, the speed's or the host's."""
+
+    CONFORMANCE = "conformance"
+    CAPABILITY = "capability"
+    PERFORMANCE = "performance"
+    ENVIRONMENT = "environment"
+
+
+class Verdict(StrEnum):
+    """What one check says about the server."""
+
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
+    FAIL = "fail"
+    ADVISORY = "advisory"
+    WAIVED = "waived"
+    NOT_RUN = "not-run"
+    UNDECIDED = "undecided"
+
+
+class Answer(StrEnum):
+    """What the whole run says about the deployment."""
+
+    GO = "GO"
+    NO_GO = "NO-GO"
+    UNDECIDED = "UNDECIDED"
+    NOTHING_RAN = "NOTHING RAN"
+
+
+EXIT_CODES = {Answer.GO: 0, Answer.NO_GO: 1, Answer.NOTHING_RAN: 5, Answer.UNDECIDED: 21}
+EXIT_NO_BOOT = 20
+
+
+@dataclass(frozen=True)
+class Result:
+    """One check on one profile, judged.
+
+    Args:
+        check: the dotted id, with the case in brackets where there is one.
+        level: MUST, SHOULD or INFO.
+        family: whose fault a failure is.
+        verdict: what the check says.
+        fact: the requirement, one line.
+        reason: what was observed instead, or why nothing could be; empty on a pass.
+        area: the suite folder, for the table.
+        source: `file:line` of the check.
+        spec: `source:anchor` of the requirement.
+        exchanges: keys of the recordings that were judged.
+        seconds: time the judging took.
+        observations: name -> value, what INFO checks record.
+        profile: the profile the server was booted from.
+        nodeid: what pytest calls it.
+    """
+
+    check: str
+    level: Level
+    family: Family
+    verdict: Verdict
+    fact: str
+    reason: str = ""
+    area: str = ""
+    source: str = ""
+    spec: str = ""
+    exchanges: tuple[str, ...] = ()
+    seconds: float = 0.0
+    observations: Mapping[str, str] = field(default_factory=dict)
+    profile: str = ""
+    nodeid: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer of a run, and the results that made it."""
+
+    answer: Answer
+    why: str
+    counts: Mapping[Verdict, int]
+    failed: tuple[Result, ...] = ()
+    undecided: tuple[Result, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """The process exit status that carries this answer."""
+        return EXIT_CODES[self.answer]
+
+
+def grade(level: Level, *, held: bool) -> Verdict:
+    """The verdict of a check whose requirement was tested: held or not."""
+    if held:
+        return Verdict.PASS
+    return Verdict.FAIL if level is Level.MUST else Verdict.ADVISORY
+
+
+def decide(results: Iterable[Result], *, own_failures: int = 0, strict: bool = False) -> Decision:
+    """The answer of a run.
+
+    A failing check outweighs an undecided one: what is known to be broken needs no further evidence.
+    Nothing run, or nothing decided, is never GO.
+
+    Args:
+        results: every check that was selected.
+        own_failures: failing tests of the person's own that are not checks.
+        strict: advisory and undecided SHOULD checks count like MUST checks.
+    """
+    rows = list(results)
+    counts = Counter(row.verdict for row in rows)
+    failed = tuple(r for r in rows if r.verdict is Verdict.FAIL or (strict and r.verdict is Verdict.ADVISORY))
+    undecided = tuple(
+        r for r in rows if r.verdict is Verdict.UNDECIDED and (strict or r.level is Level.MUST)
+    )
+    decided = sum(1 for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
+    if failed or own_failures:
+        return Decision(Answer.NO_GO, _no_go(failed, own_failures, strict=strict), counts, failed, undecided)
+    if undecided:
+        why = f"{_checks(len(undecided), 'MUST')} could not be decided"
+        return Decision(Answer.UNDECIDED, why, counts, failed, undecided)
+    if not decided:
+        why = "no check ran" if not rows else f"none of the {len(rows)} selected checks ran"
+        return Decision(Answer.NOTHING_RAN, why, counts, failed, undecided)
+    return Decision(Answer.GO, f"{decided} checks decided, none failed", counts, failed, undecided)
+
+
+def _no_go(failed: tuple[Result, ...], own_failures: int, *, strict: bool) -> str:
+    parts = []
+    if failed:
+        parts.append(f"{_checks(len(failed), '' if strict else 'MUST')} failed")
+    if own_failures:
+        parts.append(f"{own_failures} of your own tests failed")
+    return ", ".join(parts)
+
+
+def _checks(count: int, level: str) -> str:
+    noun = "check" if count == 1 else "checks"
+    return f"{count} {level} {noun}".replace("  ", " ")
