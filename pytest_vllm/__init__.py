@@ -1,20 +1,36 @@
 """pytest-vllm: know that a vLLM deployment is right before it goes live.
 
-This module is the public API: everything a suite, bundled or a person's own, may import.
+This module is the public API: everything a suite, bundled or a person's own, may import. Names are
+imported on first use, so that the companion command and the simulator start without pytest.
 """
 
-from pytest_vllm.checks import INFO, MUST, SHOULD, check, need, observe, undecided
-from pytest_vllm.exchanges import Case, cases, exchange
-from pytest_vllm.locate import case_file
-from pytest_vllm.metrics import Metrics
-from pytest_vllm.schemas import schema_faults
-from pytest_vllm.target import Server
-from pytest_vllm.verdict import Family
-from pytest_vllm.wire.recording import Recording, Request
-from pytest_vllm.wire.sse import Event
+from __future__ import annotations
 
-CONFORMANCE, CAPABILITY = Family.CONFORMANCE, Family.CAPABILITY
-PERFORMANCE, ENVIRONMENT = Family.PERFORMANCE, Family.ENVIRONMENT
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_vllm.checks import (
+        CAPABILITY,
+        CONFORMANCE,
+        ENVIRONMENT,
+        INFO,
+        MUST,
+        PERFORMANCE,
+        SHOULD,
+        check,
+        need,
+        observe,
+        undecided,
+    )
+    from pytest_vllm.exchanges import Case, cases, exchange
+    from pytest_vllm.locate import case_file
+    from pytest_vllm.metrics import Metrics
+    from pytest_vllm.schemas import schema_faults
+    from pytest_vllm.target import Server
+    from pytest_vllm.verdict import Family
+    from pytest_vllm.wire.recording import Recording, Request
+    from pytest_vllm.wire.sse import Event
 
 __version__ = "0.1.0"
 
@@ -43,3 +59,26 @@ __all__ = [
     "schema_faults",
     "undecided",
 ]
+
+_HOMES = {
+    "Case": "exchanges",
+    "Event": "wire.sse",
+    "Family": "verdict",
+    "Metrics": "metrics",
+    "Recording": "wire.recording",
+    "Request": "wire.recording",
+    "Server": "target",
+    "case_file": "locate",
+    "cases": "exchanges",
+    "exchange": "exchanges",
+    "schema_faults": "schemas",
+}
+
+
+def __getattr__(name: str) -> object:
+    """A public name, from the module it lives in (`checks` unless told otherwise)."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'checks')}"), name)
+    globals()[name] = found
+    return found

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MUST, SHOULD, INFO = Level.MUST, Level.SHOULD, Level.INFO
+CONFORMANCE, CAPABILITY = Family.CONFORMANCE, Family.CAPABILITY
+PERFORMANCE, ENVIRONMENT = Family.PERFORMANCE, Family.ENVIRONMENT
 TIERS = ("smoke", "gate", "soak")
 MARK = "vllm_check"
 
