@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -19,7 +20,7 @@ from pytest_vllm.verdict import Family, Level
 from pytest_vllm.wire.recording import Undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 MUST, SHOULD, INFO = Level.MUST, Level.SHOULD, Level.INFO
 CONFORMANCE, CAPABILITY = Family.CONFORMANCE, Family.CAPABILITY
@@ -109,3 +110,14 @@ def observe(name: str, value: object) -> None:
     notes = _observed.get()
     if notes is not None:
         notes[name] = str(value)
+
+
+@contextmanager
+def collecting_observations() -> Iterator[dict[str, str]]:
+    """Collect what `observe` records while a check runs."""
+    notes: dict[str, str] = {}
+    token = _observed.set(notes)
+    try:
+        yield notes
+    finally:
+        _observed.reset(token)

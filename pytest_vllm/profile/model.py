@@ -47,6 +47,7 @@ class ServerPart(Part):
     entrypoint: list[str] | None = None
     command: list[str] | None = None
     version: str | None = None
+    side_by_side: bool = False
     args: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -1,0 +1,105 @@
+"""Collects the bundled suites wherever they lie, under the same node ids in wheel, editable and checkout.
+
+Source: pytest's collector API (`pytest_collect_directory`, `pytest_pycollect_makemodule`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_vllm.locate import data_dir, suites_package
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ROOT_ID = "suites"
+
+
+class SuiteDirectory(pytest.Directory):
+    """A folder of the bundled suites; the person's python_files and norecursedirs do not apply."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """The folder's areas and topics, by name."""
+        for entry in sorted(self.path.iterdir()):
+            if entry.is_dir() and (entry / "__init__.py").is_file():
+                yield suite_directory(self, entry)
+            elif entry.name.startswith("test_") and entry.suffix == ".py":
+                yield suite_module(self, entry)
+
+
+class SuiteModule(pytest.Module):
+    """A topic of the bundled suites; the person's python_functions do not apply."""
+
+    def funcnamefilter(self, name: str) -> bool:
+        """Every `test_` function is a check."""
+        return name.startswith("test_")
+
+    def classnamefilter(self, name: str) -> bool:  # noqa: ARG002 - pytest's signature
+        """Suites hold no classes."""
+        return False
+
+
+def suite_directory(parent: pytest.Collector, path: Path) -> SuiteDirectory:
+    """The collector of a suite folder."""
+    made: SuiteDirectory = SuiteDirectory.from_parent(parent, path=path, name=path.name, nodeid=node_id(path))
+    return made
+
+
+def suite_module(parent: pytest.Collector, path: Path) -> SuiteModule:
+    """The collector of a suite file."""
+    made: SuiteModule = SuiteModule.from_parent(parent, path=path, name=path.name, nodeid=node_id(path))
+    return made
+
+
+def in_suites(path: Path) -> bool:
+    """Whether a path lies in the bundled suites."""
+    return path.is_relative_to(data_dir("suites"))
+
+
+def node_id(path: Path) -> str:
+    """`suites/chat/test_envelope.py`, wherever the suites lie."""
+    inner = path.relative_to(data_dir("suites")).as_posix()
+    return ROOT_ID if inner == "." else f"{ROOT_ID}/{inner}"
+
+
+def area_of(nodeid: str) -> str:
+    """The suite folder of a check: `chat`; for a person's own file, its name without `test_`."""
+    parts = nodeid.split("::")[0].split("/")
+    if parts[0] == ROOT_ID and len(parts) > 2:
+        return parts[1]
+    return Path(parts[-1]).stem.removeprefix("test_")
+
+
+def bundled_args(args: list[str], *, named: bool, base: Path) -> list[str]:
+    """The arguments of the run: the bundled suites when nothing was named; `suites/…` found wherever it lies."""
+    if not named:
+        return [str(data_dir("suites"))]
+    return [_resolve(arg, base) for arg in args]
+
+
+def names_suites(arg: str) -> bool:
+    """Whether an argument of the run lies in the bundled suites."""
+    return in_suites(Path(arg.partition("::")[0]).absolute())
+
+
+def _resolve(arg: str, base: Path) -> str:
+    path, sep, rest = arg.partition("::")
+    parts = Path(path).parts
+    if not parts or parts[0] != ROOT_ID or (base / path).exists():
+        return arg
+    return f"{data_dir('suites').joinpath(*parts[1:])}{sep}{rest}"
+
+
+def exchange_modules() -> list[Any]:
+    """Import every `suites/AREA/exchanges.py`; the plugin registers them, which makes their fixtures known."""
+    root = data_dir("suites")
+    package = suites_package()
+    if package == ROOT_ID and str(root.parent) not in sys.path:
+        sys.path.insert(0, str(root.parent))
+    found = sorted(root.glob("*/exchanges.py"))
+    return [importlib.import_module(f"{package}.{path.parent.name}.exchanges") for path in found]

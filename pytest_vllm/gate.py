@@ -1,0 +1,176 @@
+"""Boots, probes and records the servers of a run. Lives in the controlling process only."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_vllm.launch.guard import guarded
+from pytest_vllm.launch.protocol import BootError, LaunchContext
+from pytest_vllm.launch.registry import launcher_for
+from pytest_vllm.launch.wait import wait_ready
+from pytest_vllm.planning import build, plan_for
+from pytest_vllm.probe import probe
+from pytest_vllm.runrecord import Phase
+from pytest_vllm.runstate import ServerState, write_state
+from pytest_vllm.serverlog import ServerLog
+from pytest_vllm.wire.client import WireClient
+from pytest_vllm.wire.record import record_all
+from pytest_vllm.wire.redact import Redactor
+from pytest_vllm.wire.store import RecordingStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from pytest_vllm.launch.protocol import Handle
+    from pytest_vllm.options import Options
+    from pytest_vllm.planning import Wanted
+    from pytest_vllm.profile.model import Profile
+    from pytest_vllm.report.progress import Progress
+    from pytest_vllm.target import Server
+
+DEFAULT_CONCURRENCY = 16
+
+
+class Gate:
+    """The servers of a run: opened one by one, closed whatever happens."""
+
+    def __init__(
+        self, run_id: str, folder: Path, options: Options, profiles: Mapping[str, Profile], progress: Progress
+    ) -> None:
+        """Nothing is started yet."""
+        self.run_id, self.folder, self.options = run_id, folder, options
+        self.profiles, self.progress = profiles, progress
+        self.states: dict[str, ServerState] = {}
+        self.phases: list[Phase] = []
+        self.redactor = Redactor(_secrets(profiles.values()))
+        self._open: dict[str, tuple[ExitStack, Handle, ServerLog]] = {}
+
+    def open(self, name: str, wants: Mapping[str, Wanted]) -> ServerState:
+        """Boot the profile's server, find out what it can do, record what is wanted."""
+        profile = self.profiles[name]
+        folder = self.folder / _safe(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        started = time.monotonic()
+        context = LaunchContext(self.run_id, folder, os.getpid(), self._defects(profile), dict(os.environ))
+        stack = ExitStack()
+        try:
+            guard = stack.enter_context(guarded(context))
+            handle = stack.enter_context(guard.start(launcher_for(profile.server.launcher), profile))
+            self.progress.phase("boot", handle.description)
+            log = ServerLog(handle, folder / "server.log", self.redactor.text)
+            stack.callback(log.close)
+            self._open[name] = (stack, handle, log)
+            boot = wait_ready(handle, profile.boot, self.progress.boot)
+            self._phase("boot", started, profile=name)
+            server = self._probe(handle, profile)
+        except BaseException:
+            self._open.pop(name, None)
+            stack.close()
+            raise
+        self.states[name] = ServerState(
+            profile, server, folder, self.redactor.value(dict(handle.facts())), tuple(boot.phases)
+        )
+        self._record(name, wants)
+        return self.states[name]
+
+    def _defects(self, profile: Profile) -> tuple[str, ...]:
+        return (*profile.defects, *self.options.defects)
+
+    def _probe(self, handle: Handle, profile: Profile) -> Server:
+        started = time.monotonic()
+        if handle.url is None:
+            raise BootError("the server is ready but published no port", evidence=(handle.description,))
+        server = asyncio.run(probe(handle.url, profile, api_key=_api_key(profile)))
+        self.progress.probed(server)
+        self._phase("probe", started, profile=profile.name)
+        return server
+
+    def _record(self, name: str, wants: Mapping[str, Wanted]) -> None:
+        state = self.states[name]
+        started = time.monotonic()
+        plan = plan_for(wants, state.server)
+        store = RecordingStore(state.folder / "recordings")
+        limit = self.options.concurrency or min(state.server.max_num_seqs or 8, DEFAULT_CONCURRENCY)
+        report = None
+        if plan:
+            report = asyncio.run(self._record_all(state.server, plan, store, limit))
+        self._open[name][2].flush()
+        died = "" if self._alive(name) else self._how_it_ended(name)
+        self.states[name] = replace(state, died=died)
+        detail = report.as_detail() if report else {}
+        self._phase("record", started, profile=name, exchanges=len(plan), concurrency=limit, **detail)
+        self.save()
+
+    async def _record_all(self, server: Server, plan: list, store: RecordingStore, limit: int):  # type: ignore[no-untyped-def,type-arg]
+        async with WireClient(server, self.redactor) as client:
+            return await record_all(
+                server,
+                plan,
+                client,
+                concurrency=limit,
+                store=store,
+                on_done=self.progress.recorded,
+                build=lambda planned, done: build(planned, server, done),
+            )
+
+    def _alive(self, name: str) -> bool:
+        return self._open[name][1].alive()
+
+    def _how_it_ended(self, name: str) -> str:
+        ended = self._open[name][1].exit()
+        status = "" if ended is None else f" with status {ended.status}"
+        return f"the server ended{status} while it was being tested"
+
+    def close(self, name: str) -> None:
+        """Stop one server; its log, its exit status and its recordings stay readable."""
+        stack, handle, log = self._open.pop(name)
+        log.flush()
+        if self.options.keep:
+            self.progress.say(f"left running at {handle.url}, as --vllm-keep asks: {handle.description}")
+        stack.close()
+        self.states[name] = replace(self.states[name], live=False)
+        self.save()
+
+    def __enter__(self) -> Gate:
+        """The gate opens; servers are opened one by one."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Whatever happened inside, every server of this run is stopped."""
+        self.close_all()
+
+    def close_all(self) -> None:
+        """Stop every server of this run."""
+        for name in list(self._open):
+            self.close(name)
+
+    def save(self) -> None:
+        """Tell the other processes what is known."""
+        write_state(self.folder / "run.json", self.states, run_id=self.run_id)
+
+    def _phase(self, name: str, started: float, **detail: object) -> None:
+        self.phases.append(Phase(name, round(time.monotonic() - started, 3), detail))
+
+
+def _api_key(profile: Profile) -> str | None:
+    key = profile.server.api_key
+    return os.environ.get(key.from_env) if key else None
+
+
+def _secrets(profiles: Iterable[Profile]) -> list[str]:
+    found = []
+    for profile in profiles:
+        named = [profile.server.api_key, *profile.server.env.values()]
+        found += [os.environ.get(one.from_env, "") for one in named if hasattr(one, "from_env")]
+    return [secret for secret in found if secret]
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)

@@ -1,0 +1,160 @@
+"""Fixtures for people's own tests: a booted server, clients that talk to it, its recordings and metrics."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from pytest_vllm.metrics import Metrics
+from pytest_vllm.session import SESSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    import openai
+
+    from pytest_vllm.profile.model import Profile
+    from pytest_vllm.recordings import Recordings
+    from pytest_vllm.session import GateSession
+    from pytest_vllm.target import Capability, Server
+
+TIMEOUT = 120.0
+
+
+@pytest.fixture(scope="session")
+def vllm_session(request: pytest.FixtureRequest) -> GateSession:
+    """This run. Errors when no server was asked for."""
+    session = request.config.stash.get(SESSION, None)
+    if session is None:
+        raise pytest.UsageError("this test needs a server: pass --vllm-profile=NAME or --vllm-url=URL")
+    return session
+
+
+@pytest.fixture(scope="session")
+def vllm_profile_name(vllm_session: GateSession) -> str:
+    """The name of the profile under test; several profiles parametrise it."""
+    return vllm_session.default_profile
+
+
+@pytest.fixture(scope="session")
+def vllm_profile(vllm_session: GateSession, vllm_profile_name: str) -> Profile:
+    """The profile under test, as loaded."""
+    return vllm_session.profiles[vllm_profile_name]
+
+
+@pytest.fixture(scope="session")
+def vllm_server(vllm_session: GateSession, vllm_profile_name: str) -> Server:
+    """The server under test: URL, model, version, capabilities, request builders.
+
+    Booted once per run and profile, before the first test, also under xdist.
+    """
+    return vllm_session.state(vllm_profile_name).server
+
+
+@pytest.fixture(scope="session")
+def vllm_capabilities(vllm_server: Server) -> Mapping[str, Capability]:
+    """What the server can do, and how that is known, by name."""
+    return vllm_server.capabilities
+
+
+@pytest.fixture
+def vllm_recordings(vllm_session: GateSession, vllm_profile_name: str) -> Recordings:
+    """The recordings of this run: `.get(key)` and `.of(prefix)`."""
+    return vllm_session.recordings(vllm_profile_name)
+
+
+@pytest.fixture(scope="session")
+def _vllm_live(vllm_session: GateSession, vllm_server: Server) -> Server:
+    if vllm_session.replaying:
+        pytest.skip("this test talks to a live server, and a replay has none")
+    return vllm_server
+
+
+@pytest.fixture(scope="session")
+def vllm_http(_vllm_live: Server) -> Iterator[httpx.Client]:
+    """An httpx client with the server's base URL and key: `vllm_http.get("/health")`."""
+    key = _vllm_live.api_key
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    with httpx.Client(base_url=_vllm_live.url, headers=headers, timeout=TIMEOUT) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def vllm_client(_vllm_live: Server) -> Iterator[openai.OpenAI]:
+    """An openai client of the server; it does not retry, so that a failure is seen."""
+    import openai  # noqa: PLC0415
+
+    with openai.OpenAI(**_openai(_vllm_live)) as client:
+        yield client
+
+
+@pytest.fixture
+def vllm_metrics(vllm_http: httpx.Client) -> Callable[[], AbstractContextManager[MetricsDelta]]:
+    """`with vllm_metrics() as delta: …` and then `delta("vllm:prompt_tokens_total")`."""
+
+    @contextmanager
+    def measure() -> Iterator[MetricsDelta]:
+        delta = MetricsDelta(vllm_http)
+        yield delta
+        delta.end()
+
+    return measure
+
+
+class MetricsDelta:
+    """How far counters moved between entering and leaving the `with` block."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        """Scrape now."""
+        self._client = client
+        self.before = self._scrape()
+        self.after: Metrics | None = None
+
+    def end(self) -> None:
+        """Scrape again."""
+        self.after = self._scrape()
+
+    def __call__(self, name: str, **labels: str) -> float:
+        """The growth of a counter. Raises LookupError on a name that the server does not export."""
+        if self.after is None:
+            raise LookupError("ask for a delta after the `with vllm_metrics()` block has ended")
+        grown = self.after.delta(self.before, name, **labels)
+        if grown is None:
+            raise LookupError(f"the server exports no metric {name!r} with labels {labels}")
+        return grown
+
+    def _scrape(self) -> Metrics:
+        return Metrics(self._client.get("/metrics").raise_for_status().text)
+
+
+def _openai(server: Server) -> dict[str, Any]:
+    return {
+        "base_url": f"{server.url}/v1",
+        "api_key": server.api_key or "not-needed",
+        "max_retries": 0,
+        "timeout": TIMEOUT,
+    }
+
+
+try:
+    import pytest_asyncio
+except ImportError:  # the `asyncio` extra is not installed
+
+    @pytest.fixture
+    def vllm_async_client() -> None:
+        """An async openai client; needs the extra `pytest-vllm[asyncio]`."""
+        raise pytest.UsageError("vllm_async_client needs pytest-asyncio: pip install 'pytest-vllm[asyncio]'")
+else:
+    from collections.abc import AsyncIterator  # noqa: TC003 - the fixture's annotation is read at run time
+
+    @pytest_asyncio.fixture
+    async def vllm_async_client(_vllm_live: Server) -> AsyncIterator[openai.AsyncOpenAI]:  # type: ignore[misc]
+        """An async openai client of the server; it does not retry."""
+        import openai  # noqa: PLC0415
+
+        async with openai.AsyncOpenAI(**_openai(_vllm_live)) as client:
+            yield client

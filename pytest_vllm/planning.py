@@ -1,0 +1,119 @@
+"""From the selected items to the exchanges that must be recorded, each once."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_vllm.checks import MARK, CheckSpec
+from pytest_vllm.exchanges import CASE_SETS, EXCHANGES, Case, ExchangeSpec, all_cases, by_fixture_name, key_of
+from pytest_vllm.wire.record import Planned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_vllm.target import Server
+    from pytest_vllm.wire.recording import Recording, Request
+
+PROFILE_PARAM = "vllm_profile_name"
+
+
+def spec_of(item: pytest.Item) -> CheckSpec | None:
+    """What a check declares; None for a test that is no check."""
+    mark = item.get_closest_marker(MARK)
+    return mark.args[0] if mark else None
+
+
+def params_of(item: pytest.Item) -> dict[str, Any]:
+    """The parameters that pytest chose for an item."""
+    return dict(item.callspec.params) if hasattr(item, "callspec") else {}
+
+
+def check_key(item: pytest.Item, spec: CheckSpec) -> str:
+    """The check's id with its case in brackets: `errors.bad-request[negative-max-tokens]`."""
+    chosen = {name: value for name, value in params_of(item).items() if name != PROFILE_PARAM}
+    names = [value.id if isinstance(value, Case) else str(value) for _, value in sorted(chosen.items())]
+    return f"{spec.id}[{'-'.join(names)}]" if names else spec.id
+
+
+def exchanges_of(item: pytest.Item, spec: CheckSpec | None) -> dict[str, Planned]:
+    """The exchanges an item needs, by key, dependencies included."""
+    known = by_fixture_name()
+    found: dict[str, Planned] = {}
+    chosen = params_of(item)
+    for name in getattr(item, "fixturenames", ()):
+        if name in known:
+            _add(known[name], chosen, known, found)
+    for prefix in spec.exchanges if spec else ():
+        for other in EXCHANGES.values():
+            if other.id.startswith(prefix):
+                for combination in _combinations(all_cases(other)):
+                    _add(other, combination, known, found)
+    return found
+
+
+@dataclass
+class Wanted:
+    """An exchange that selected items want, and what each of them needs of the server."""
+
+    planned: Planned
+    needs: set[tuple[str, ...]] = field(default_factory=set)
+
+
+def wanted(items: Iterable[pytest.Item]) -> dict[str, Wanted]:
+    """Every exchange that the items want, by key."""
+    found: dict[str, Wanted] = {}
+    for item in items:
+        spec = spec_of(item)
+        needs = spec.needs if spec else ()
+        for key, planned in exchanges_of(item, spec).items():
+            found.setdefault(key, Wanted(planned)).needs.add(needs)
+    return found
+
+
+def plan_for(wants: Mapping[str, Wanted], server: Server) -> list[Planned]:
+    """What to record: whatever at least one item wants whose needs this server meets."""
+    return [
+        one.planned for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)
+    ]
+
+
+def build(planned: Planned, server: Server, done: Mapping[str, Recording]) -> Request:
+    """The request of a planned exchange, given the recordings it comes after."""
+    earlier = {name: done[key] for name, key in planned.after.items()}
+    takes_server = "server" in inspect.signature(planned.spec.build).parameters
+    given = {"server": server} if takes_server else {}
+    request: Request = planned.spec.build(**given, **planned.cases, **earlier)
+    return request
+
+
+def _add(
+    spec: ExchangeSpec, chosen: Mapping[str, Any], known: Mapping[str, ExchangeSpec], found: dict[str, Planned]
+) -> str:
+    case_ids = [chosen[name].id for name in all_cases(spec)]
+    key = key_of(spec.id, case_ids)
+    if key not in found:
+        after = {}
+        for name in spec.after:
+            if name not in known:
+                raise pytest.UsageError(_unknown(spec, name, known))
+            after[name] = _add(known[name], chosen, known, found)
+        found[key] = Planned(key, spec, {name: chosen[name] for name in spec.cases}, after)
+    return key
+
+
+def _unknown(spec: ExchangeSpec, name: str, known: Mapping[str, ExchangeSpec]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"exchange {spec.id}: its parameter {name!r} is neither `server`, a case set nor an exchange{hint}"
+
+
+def _combinations(names: tuple[str, ...]) -> list[dict[str, Case]]:
+    combinations: list[dict[str, Case]] = [{}]
+    for name in names:
+        combinations = [{**one, name: case} for one in combinations for case in CASE_SETS[name]]
+    return combinations

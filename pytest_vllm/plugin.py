@@ -1,0 +1,96 @@
+"""The pytest face: options, and how the bundled suites are collected.
+
+Hooks only. What happens once a server is asked for lies in gateplugin.py, registered here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_vllm import collect, selection
+from pytest_vllm.checks import MARK
+from pytest_vllm.gateplugin import GatePlugin
+from pytest_vllm.options import Options, add_options, read_options
+from pytest_vllm.own_tests import *  # noqa: F403 - fixtures reach pytest through the plugin module
+from pytest_vllm.planning import PROFILE_PARAM, spec_of
+from pytest_vllm.session import SESSION, GateSession, load_profiles, run_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPTIONS = pytest.StashKey[Options]()
+pytest.register_assert_rewrite("suites", "pytest_vllm.suites")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register options and ini keys."""
+    add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the profiles, name the bundled suites when nothing was named."""
+    config.addinivalue_line("markers", f"{MARK}(spec): a check of a vLLM server; made by @check")
+    options = config.stash[OPTIONS] = read_options(config)
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    if options.wants_server or options.list or named:
+        config.args = collect.bundled_args(config.args, named=named, base=config.invocation_params.dir)
+    if options.wants_server or options.list or any(collect.names_suites(arg) for arg in config.args):
+        for module in collect.exchange_modules():
+            config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
+    if options.wants_server:
+        session = GateSession(options, run_folder(config, options), load_profiles(options, config.rootpath))
+        config.stash[SESSION] = session
+        config.pluginmanager.register(GatePlugin(config, session), "vllm-gate")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Folders of the bundled suites are collected our way."""
+    return collect.suite_directory(parent, path) if collect.in_suites(path) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Files of the bundled suites are collected our way, also when named one by one."""
+    return collect.suite_module(parent, module_path) if collect.in_suites(module_path) else None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Several profiles parametrise everything that touches a server."""
+    session = metafunc.config.stash.get(SESSION, None)
+    if session and len(session.profiles) > 1 and PROFILE_PARAM in metafunc.fixturenames:
+        metafunc.parametrize(PROFILE_PARAM, list(session.profiles), scope="session")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the checks that were asked for; refuse checks without a server, unless they are only listed."""
+    options = config.stash[OPTIONS]
+    session = config.stash.get(SESSION, None)
+    if session is None and not options.list:
+        if any(spec_of(item) for item in items) and not config.option.collectonly:
+            raise pytest.UsageError(
+                "these checks need a server: pass --vllm-profile=NAME (try --vllm-profile=sim) or --vllm-url=URL"
+            )
+        return
+    kept, dropped, missed = selection.select(items, options)
+    if session is not None:
+        order = list(session.profiles)
+        kept.sort(key=lambda item: order.index(selection.profile_of(item, session.default_profile)))
+        session.missed, session.partial = missed, bool(dropped)
+    items[:] = kept
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> object:
+    """`--vllm-list` prints the checks instead of running them."""
+    if not session.config.stash[OPTIONS].list:
+        return None
+    for line in selection.listing(session.items):
+        print(line)
+    return True

@@ -1,0 +1,32 @@
+"""The recordings of a run, as checks get them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_vllm.wire.recording import Undecided
+
+if TYPE_CHECKING:
+    from pytest_vllm.wire.recording import Recording
+    from pytest_vllm.wire.store import RecordingStore
+
+
+class Recordings:
+    """Recordings by key; a missing one is undecided, never an error of the check."""
+
+    def __init__(self, store: RecordingStore) -> None:
+        """Read from a store; nothing is read until it is asked for."""
+        self._store = store
+
+    def get(self, key: str) -> Recording:
+        """The recording of that key. Raises Undecided when there is none."""
+        if key not in self._store.keys():  # noqa: SIM118 - a store is no mapping
+            raise Undecided(f"{key} was not recorded in this run")
+        return self._store.get(key)
+
+    def of(self, prefix: str) -> list[Recording]:
+        """Every recording whose key begins so, by key. Raises Undecided when there is none."""
+        keys = sorted(key for key in self._store.keys() if key.startswith(prefix))  # noqa: SIM118
+        if not keys:
+            raise Undecided(f"no exchange of {prefix} was recorded in this run")
+        return [self._store.get(key) for key in keys]

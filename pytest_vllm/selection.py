@@ -1,0 +1,77 @@
+"""Which of the collected items run: by tier, by check id, by profile."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from pytest_vllm.checks import TIERS
+from pytest_vllm.planning import PROFILE_PARAM, check_key, params_of, spec_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pytest
+
+    from pytest_vllm.checks import CheckSpec
+    from pytest_vllm.options import Options
+
+
+def select(
+    items: Sequence[pytest.Item], options: Options
+) -> tuple[list[pytest.Item], list[pytest.Item], list[str]]:
+    """Split items into those that run and those that do not, and say which asked ids match nothing."""
+    kept, dropped = [], []
+    ids: set[str] = set()
+    hit: set[str] = set()
+    for item in items:
+        spec = spec_of(item)
+        if spec is not None:
+            ids.add(spec.id)
+        matching = [asked for asked in options.checks if spec is not None and asks_for(asked, item, spec)]
+        hit.update(matching)
+        chosen = bool(matching) if options.checks else True
+        in_tier = spec is None or TIERS.index(spec.tier) <= TIERS.index(options.tier)
+        (kept if chosen and in_tier else dropped).append(item)
+    missed = [_missed(asked, ids) for asked in options.checks if asked not in hit]
+    return kept, dropped, missed
+
+
+def asks_for(asked: str, item: pytest.Item, spec: CheckSpec) -> bool:
+    """Whether an id or id prefix names this check; a prefix ends at a dot, a case is written in brackets."""
+    key = check_key(item, spec)
+    return asked in (spec.id, key) or key.startswith(asked.rstrip(".") + ".")
+
+
+def profile_of(item: pytest.Item, default: str) -> str:
+    """The profile an item runs on."""
+    name = params_of(item).get(PROFILE_PARAM, default)
+    return str(name)
+
+
+def needs_server(item: pytest.Item) -> bool:
+    """Whether an item has anything to do with a vLLM server."""
+    return spec_of(item) is not None or any(
+        name.startswith("vllm_") and name != PROFILE_PARAM for name in getattr(item, "fixturenames", ())
+    )
+
+
+def needs_live(item: pytest.Item) -> bool:
+    """Whether an item talks to the server itself, instead of judging recordings."""
+    live = {"vllm_client", "vllm_async_client", "vllm_http", "vllm_metrics"}
+    own = spec_of(item) is None and "vllm_server" in getattr(item, "fixturenames", ())
+    return own or bool(live & set(getattr(item, "fixturenames", ())))
+
+
+def listing(items: Sequence[pytest.Item]) -> list[str]:
+    """One line for every check that would run: level, family, id, fact."""
+    rows = [(spec, check_key(item, spec)) for item in items if (spec := spec_of(item)) is not None]
+    width = max((len(key) for _, key in rows), default=0)
+    lines = [f"{spec.level:6} {spec.family:11} {key:{width}}  {spec.fact}" for spec, key in rows]
+    return [*lines, f"{len(rows)} checks"]
+
+
+def _missed(asked: str, ids: set[str]) -> str:
+    near = difflib.get_close_matches(asked, sorted(ids), n=3)
+    hint = f"; did you mean {', '.join(near)}?" if near else "; `pytest-vllm checks` lists them all"
+    return f"--vllm-check={asked} names no check{hint}"

@@ -1,0 +1,158 @@
+"""One pytest run that is about a vLLM server: its options, profiles, servers and results.
+
+The same object lives in the controlling process, which opens the gate, and in xdist workers, which only judge.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import secrets
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_vllm.profile.load import ProfileError, load
+from pytest_vllm.recordings import Recordings
+from pytest_vllm.runstate import ServerState, read_state
+
+if TYPE_CHECKING:
+    from pytest_vllm.gate import Gate
+    from pytest_vllm.options import Options
+    from pytest_vllm.profile.model import Profile
+    from pytest_vllm.runrecord import RunRecord
+    from pytest_vllm.verdict import Result
+
+RUN_FILE = "run.json"
+SESSION: pytest.StashKey[GateSession] = pytest.StashKey()
+
+
+@dataclass
+class GateSession:
+    """What every part of the plugin shares.
+
+    Args:
+        options: what the person asked for.
+        folder: the run folder; under `--vllm-replay`, the folder that is judged again.
+        profiles: by name, in the order given.
+        worker: whether this is an xdist worker.
+        gate: opened by the controlling process; None in workers and in a replay.
+        results: every judged check, in order of arrival.
+        own_failures: node ids of failing tests that are no checks.
+        missed: what was asked for by `--vllm-check` and names nothing, in words.
+        partial: whether some collected checks were left out.
+        record: what the reports tell; None until the end.
+    """
+
+    options: Options
+    folder: Path
+    profiles: dict[str, Profile]
+    worker: bool = False
+    gate: Gate | None = None
+    started: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+    clock: float = field(default_factory=time.monotonic)
+    results: list[Result] = field(default_factory=list)
+    own_failures: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    partial: bool = False
+    record: RunRecord | None = None
+    _states: dict[str, ServerState] = field(default_factory=dict)
+    _recordings: dict[str, Recordings] = field(default_factory=dict)
+
+    @property
+    def run_id(self) -> str:
+        """Also the run folder's name."""
+        return self.folder.name
+
+    @property
+    def default_profile(self) -> str:
+        """The profile of items that are not parametrised."""
+        return next(iter(self.profiles), "")
+
+    @cached_property
+    def replaying(self) -> bool:
+        """Whether recordings are judged again, without a server."""
+        return self.options.replay is not None
+
+    def state(self, name: str) -> ServerState:
+        """A profile's server. Fails the asking test when it was never opened."""
+        if self.gate is not None and name in self.gate.states:
+            return self.gate.states[name]
+        if name not in self._states:
+            self._states = read_state(self.folder / RUN_FILE)
+        return self._states[name]
+
+    def recordings(self, name: str) -> Recordings:
+        """The recordings of a profile's server."""
+        if name not in self._recordings:
+            self._recordings[name] = Recordings(self.state(name).store)
+        return self._recordings[name]
+
+
+def run_folder(config: pytest.Config, options: Options) -> Path:
+    """A new folder for this run; the controller's in a worker; the recorded one in a replay."""
+    if hasattr(config, "workerinput"):
+        return Path(config.workerinput["vllm_folder"])
+    if options.replay is not None:
+        return options.replay
+    stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
+    return options.report / "runs" / f"{stamp}-{secrets.token_hex(2)}"
+
+
+def load_profiles(options: Options, rootdir: Path) -> dict[str, Profile]:
+    """The profiles of this run, options applied. Raises pytest.UsageError on a bad one."""
+    try:
+        if options.replay is not None:
+            return _replayed(options.replay)
+        names = options.profiles or ((_ATTACHED,) if options.url else ())
+        loaded = [_adjusted(_base(name, rootdir), options) for name in names]
+    except ProfileError as error:
+        raise pytest.UsageError(str(error)) from error
+    if options.url and len(loaded) > 1:
+        raise pytest.UsageError("--vllm-url is one server: give it with at most one --vllm-profile")
+    return {profile.name: profile for profile in loaded}
+
+
+_ATTACHED = "attached"
+
+
+def _base(name: str, rootdir: Path) -> Profile:
+    if name == _ATTACHED:
+        from pytest_vllm.profile.model import Profile, ServerPart  # noqa: PLC0415
+
+        return Profile(name=_ATTACHED, server=ServerPart(launcher="attach"))
+    return load(name, rootdir)
+
+
+def _adjusted(profile: Profile, options: Options) -> Profile:
+    from pytest_vllm.profile.model import Secret  # noqa: PLC0415
+
+    changes: dict[str, object] = {}
+    if options.url:
+        changes |= {"launcher": "attach", "url": options.url}
+        if os.environ.get(options.api_key_env) and profile.server.api_key is None:
+            changes["api_key"] = Secret(from_env=options.api_key_env)
+    if options.launcher:
+        changes["launcher"] = options.launcher
+    if options.image:
+        changes["image"] = options.image
+    server = profile.server.model_copy(update=changes)
+    if options.defects and server.launcher != "sim":
+        raise pytest.UsageError(
+            f"--vllm-defect breaks the simulator, but {profile.name} is started by {server.launcher}: "
+            "add --vllm-launcher=sim"
+        )
+    return profile.model_copy(update={"server": server})
+
+
+def _replayed(folder: Path) -> dict[str, Profile]:
+    path = folder / RUN_FILE
+    if not path.is_file():
+        runs = sorted(folder.glob(f"*/{RUN_FILE}")) or sorted(folder.glob(f"runs/*/{RUN_FILE}"))
+        hint = f"; did you mean {runs[-1].parent}?" if runs else ""
+        raise pytest.UsageError(f"--vllm-replay={folder}: no {RUN_FILE} there, so it is no run folder{hint}")
+    return {name: state.profile for name, state in read_state(path).items()}
