@@ -41,6 +41,15 @@ class Metrics:
         families = text_string_to_metric_families(self.text)
         return [Sample(s.name, s.labels, s.value) for family in families for s in family.samples]
 
+    @cached_property
+    def fault(self) -> str:
+        """Why the text is not Prometheus text, in the parser's words; empty when it is."""
+        try:
+            list(text_string_to_metric_families(self.text))
+        except ValueError as error:
+            return str(error) or type(error).__name__
+        return ""
+
     def named(self, name: str, **labels: str) -> list[Sample]:
         """Samples of that exact name whose labels include these."""
         return [s for s in self.samples if s.name == name and labels.items() <= s.labels.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.facts.timeline import release_key
 from pytest_vllm.wire.recording import Request
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ class Server:
         """Whether the server has this capability."""
         capability = self.capabilities.get(name)
         return capability is not None and capability.present
+
+    def at_least(self, version: str) -> bool:
+        """Whether the server runs that vLLM version or a newer one; an unknown version counts as the newest."""
+        running, floor = release_key(self.version), release_key(version)
+        return running is None or floor is None or running >= floor
 
     def chat(
         self, messages: str | Sequence[Mapping[str, Any]], *, expect: int | None = 200, **params: Any
