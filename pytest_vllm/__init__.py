@@ -21,11 +21,14 @@ if TYPE_CHECKING:
         check,
         need,
         observe,
+        only_if,
         undecided,
     )
     from pytest_vllm.exchanges import Case, cases, exchange
     from pytest_vllm.locate import case_file
     from pytest_vllm.metrics import Metrics
+    from pytest_vllm.profile.model import Profile
+    from pytest_vllm.recordings import Recordings
     from pytest_vllm.schemas import schema_faults
     from pytest_vllm.target import Server
     from pytest_vllm.verdict import Family
@@ -46,7 +49,9 @@ __all__ = [
     "Event",
     "Family",
     "Metrics",
+    "Profile",
     "Recording",
+    "Recordings",
     "Request",
     "Server",
     "__version__",
@@ -56,6 +61,7 @@ __all__ = [
     "exchange",
     "need",
     "observe",
+    "only_if",
     "schema_faults",
     "undecided",
 ]
@@ -65,7 +71,9 @@ _HOMES = {
     "Event": "wire.sse",
     "Family": "verdict",
     "Metrics": "metrics",
+    "Profile": "profile.model",
     "Recording": "wire.recording",
+    "Recordings": "recordings",
     "Request": "wire.recording",
     "Server": "target",
     "case_file": "locate",

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_vllm.target import CAPABILITIES
 from pytest_vllm.verdict import Family, Level
-from pytest_vllm.wire.recording import Undecided
+from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -103,6 +103,15 @@ def need(exercised: object, reason: str) -> None:
     """Go on only if the path under test was exercised; a check that judged nothing is never a pass."""
     if not exercised:
         raise Undecided(reason)
+
+
+def only_if(applies: object, reason: str) -> None:
+    """Go on only if the requirement applies to this deployment (its version, its profile).
+
+    For what is known beforehand. What the server was seen to do is for `need`, which never lets a miss pass.
+    """
+    if not applies:
+        raise NotRun(reason)
 
 
 def observe(name: str, value: object) -> None:

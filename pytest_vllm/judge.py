@@ -12,7 +12,7 @@ from pytest_vllm.collect import area_of
 from pytest_vllm.planning import check_key, exchanges_of
 from pytest_vllm.verdict import Family, Level, Result, Verdict, grade
 from pytest_vllm.waivers import apply_waivers
-from pytest_vllm.wire.recording import Undecided
+from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +71,7 @@ def require(state: ServerState, spec: CheckSpec) -> None:
     if expected:
         raise Undecided(f"the profile expects {', '.join(expected)}, and the server does not have it")
     if missing:
-        pytest.skip(f"the server has no {', '.join(missing)}, and the profile does not expect it")
+        raise NotRun(f"the server has no {', '.join(missing)}, and the profile does not expect it")
 
 
 def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str]:
@@ -80,6 +80,8 @@ def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str
     error = call.excinfo.value
     if isinstance(error, pytest.skip.Exception):
         return Verdict.NOT_RUN, str(error.msg)
+    if isinstance(error, NotRun):
+        return Verdict.NOT_RUN, str(error)
     if isinstance(error, Undecided):
         return Verdict.UNDECIDED, str(error)
     if isinstance(error, AssertionError):

@@ -1,0 +1,100 @@
+"""What was true last time, and what changed since. Pure: no I/O, no pytest.
+
+A baseline is the verdict of every check of one profile, with the server's version and where it ran.
+Comparing names what a person must look at after an upgrade: what broke, what was fixed, what is new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.verdict import Result, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+FORMAT = "pytest-vllm-baseline"
+FORMAT_VERSION = 1
+HOLDS = (Verdict.PASS, Verdict.WAIVED)
+
+
+class BaselineError(ValueError):
+    """The file is no baseline, or one of a newer version."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The verdicts of one profile.
+
+    Args:
+        profile: the profile's name.
+        version: vLLM's version.
+        taken: ISO date.
+        simulated: whether it was taken on the simulator.
+        verdicts: check id (with case) -> verdict.
+    """
+
+    profile: str
+    version: str
+    taken: str
+    simulated: bool
+    verdicts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a run differs from a baseline: check ids, sorted."""
+
+    broken: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+def take(results: Iterable[Result], *, profile: str, version: str, taken: str, simulated: bool) -> Baseline:
+    """The baseline of a run's results on one profile."""
+    verdicts = {r.check: str(r.verdict) for r in results if r.profile == profile}
+    return Baseline(profile, version, taken, simulated, dict(sorted(verdicts.items())))
+
+
+def compare(results: Iterable[Result], baseline: Baseline, *, partial: bool = False) -> Comparison:
+    """What changed against a baseline.
+
+    Args:
+        results: this run's, of the baseline's profile.
+        baseline: what was true.
+        partial: only some checks were selected, so absent ones are not gone.
+    """
+    now = {r.check: r.verdict for r in results}
+    before = {check: Verdict(verdict) for check, verdict in baseline.verdicts.items()}
+    both = now.keys() & before.keys()
+    return Comparison(
+        broken=tuple(sorted(c for c in both if before[c] in HOLDS and now[c] not in HOLDS)),
+        fixed=tuple(sorted(c for c in both if before[c] not in HOLDS and now[c] in HOLDS)),
+        new=tuple(sorted(now.keys() - before.keys())),
+        gone=() if partial else tuple(sorted(before.keys() - now.keys())),
+    )
+
+
+def to_json(baselines: Iterable[Baseline]) -> dict[str, Any]:
+    """The content of a baseline file: one entry per profile."""
+    entries = {
+        b.profile: {
+            "version": b.version,
+            "taken": b.taken,
+            "simulated": b.simulated,
+            "verdicts": dict(b.verdicts),
+        }
+        for b in baselines
+    }
+    return {"format": FORMAT, "version": FORMAT_VERSION, "profiles": entries}
+
+
+def from_json(body: Any) -> dict[str, Baseline]:
+    """The baselines of a file, by profile. Raises BaselineError."""
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise BaselineError(f"no baseline: its format is {body.get('format') if isinstance(body, dict) else None!r}")
+    if body["version"] > FORMAT_VERSION:
+        raise BaselineError(f"baseline version {body['version']} is newer than {FORMAT_VERSION}: update pytest-vllm")
+    return {name: Baseline(profile=name, **entry) for name, entry in body["profiles"].items()}

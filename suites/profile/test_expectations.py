@@ -1,0 +1,52 @@
+"""What the profile expects of the deployment."""
+
+from pytest_vllm import ENVIRONMENT, MUST, Profile, Recording, Server, check, observe, only_if
+
+EXPECT = "profile:expect"
+SERVER = "profile:server.args"
+
+
+@check("profile.capabilities.present", MUST, spec=EXPECT, family=ENVIRONMENT)
+def test_expected_capabilities(vllm_profile: Profile, vllm_server: Server) -> None:
+    """The server has every capability that the profile expects."""
+    missing = [name for name in vllm_profile.expect.capabilities if not vllm_server.can(name)]
+    known = [vllm_server.capabilities[name].how for name in missing if name in vllm_server.capabilities]
+
+    assert not missing, f"missing: {', '.join(missing)} ({'; '.join(known) or 'not probed'})"
+
+
+@check("profile.version.expected", MUST, spec=EXPECT, family=ENVIRONMENT, needs=["version"])
+def test_expected_version(vllm_profile: Profile, profile_version: Recording) -> None:
+    """The server runs the vLLM version that the profile names."""
+    running = profile_version.ok["version"]
+    observe("version", running)
+    expected = vllm_profile.expect.version
+    only_if(expected, "the profile names no version")
+
+    assert running.split("+")[0] == str(expected).split("+")[0], f"runs {running}, not {expected}"
+
+
+@check("profile.model.served", MUST, spec=SERVER, family=ENVIRONMENT)
+def test_model_served(vllm_server: Server, profile_models: Recording) -> None:
+    """The model of the profile is in the list of served models."""
+    ids = [entry["id"] for entry in profile_models.ok["data"]]
+
+    assert vllm_server.model in ids, f"{vllm_server.model} is not among {ids}"
+
+
+@check("profile.model.context-length", MUST, spec=SERVER, family=ENVIRONMENT)
+def test_context_length(vllm_server: Server, profile_models: Recording) -> None:
+    """The served context is as long as --max-model-len asks for."""
+    asked = vllm_server.args.get("max-model-len")
+    only_if(isinstance(asked, int), "the profile sets no max-model-len in plain tokens")
+    served = {entry["id"]: entry.get("max_model_len") for entry in profile_models.ok["data"]}
+
+    assert served.get(vllm_server.model) == asked, f"{served.get(vllm_server.model)} tokens, {asked} asked for"
+
+
+@check("profile.server.stays-up", MUST, spec="vllm:serving/", family=ENVIRONMENT)
+def test_stays_up(profile_still_there: Recording) -> None:
+    """The server still answers once every other exchange was recorded."""
+    assert profile_still_there.status == 200, (
+        f"the last request was answered with {profile_still_there.status or profile_still_there.error}"
+    )

@@ -1,0 +1,71 @@
+"""The decision lattice: what is known to be broken outweighs what is not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_vllm.verdict import Answer, Family, Level, Result, Verdict, decide, grade
+
+
+def result(verdict: Verdict, level: Level = Level.MUST, check: str = "a.b") -> Result:
+    return Result(check, level, Family.CONFORMANCE, verdict, fact="A fact.")
+
+
+@pytest.mark.parametrize(
+    ("level", "held", "verdict"),
+    [
+        (Level.MUST, True, Verdict.PASS),
+        (Level.MUST, False, Verdict.FAIL),
+        (Level.SHOULD, True, Verdict.PASS),
+        (Level.SHOULD, False, Verdict.ADVISORY),
+        (Level.INFO, False, Verdict.ADVISORY),
+    ],
+)
+def test_only_a_must_check_fails(level: Level, held: bool, verdict: Verdict) -> None:
+    assert grade(level, held=held) is verdict
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "answer", "exit_code"),
+    [
+        ([Verdict.PASS], Answer.GO, 0),
+        ([Verdict.PASS, Verdict.ADVISORY, Verdict.WAIVED, Verdict.NOT_RUN], Answer.GO, 0),
+        ([Verdict.PASS, Verdict.FAIL], Answer.NO_GO, 1),
+        ([Verdict.PASS, Verdict.UNDECIDED], Answer.UNDECIDED, 21),
+        ([Verdict.FAIL, Verdict.UNDECIDED], Answer.NO_GO, 1),
+        ([], Answer.NOTHING_RAN, 5),
+        ([Verdict.NOT_RUN], Answer.NOTHING_RAN, 5),
+    ],
+)
+def test_the_answer_of_a_run(verdicts: list[Verdict], answer: Answer, exit_code: int) -> None:
+    decision = decide(result(verdict) for verdict in verdicts)
+
+    assert (decision.answer, decision.exit_code) == (answer, exit_code)
+
+
+def test_an_undecided_should_check_does_not_block() -> None:
+    rows = [result(Verdict.PASS), result(Verdict.UNDECIDED, Level.SHOULD)]
+
+    assert decide(rows).answer is Answer.GO
+    assert decide(rows, strict=True).answer is Answer.UNDECIDED
+
+
+def test_only_undecided_should_checks_are_not_green() -> None:
+    assert decide([result(Verdict.UNDECIDED, Level.SHOULD)]).answer is Answer.NOTHING_RAN
+
+
+def test_strict_counts_an_advisory() -> None:
+    rows = [result(Verdict.PASS), result(Verdict.ADVISORY, Level.SHOULD)]
+
+    assert decide(rows, strict=True).answer is Answer.NO_GO
+
+
+def test_own_failing_tests_are_no_go() -> None:
+    decision = decide([result(Verdict.PASS)], own_failures=2)
+
+    assert (decision.answer, decision.why) == (Answer.NO_GO, "2 of your own tests failed")
+
+
+def test_why_counts_the_failing_must_checks() -> None:
+    assert decide([result(Verdict.FAIL)]).why == "1 MUST check failed"
+    assert decide([result(Verdict.FAIL), result(Verdict.FAIL)]).why == "2 MUST checks failed"
