@@ -83,11 +83,11 @@ class BootFailure:
 
     Args:
         profile: its name.
-        what: what happened, one sentence.
+        what: what happened, one sentence; it may tell the time and the phase itself.
         evidence: lines that show it.
         means: what it means, empty when unknown.
         try_: the next steps.
-        phase: what the server was doing, in words that follow "while": `sizing the KV cache`.
+        phase: what the server was doing, in words that follow "while", where `what` does not tell.
         seconds: from start to failure.
         kept: files that were kept, and what became of the server.
         simulated: whether the simulator was booted.

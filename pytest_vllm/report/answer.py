@@ -1,0 +1,211 @@
+"""The end of the terminal output: the table, the lists, where the time went, the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_vllm.report import summary
+from pytest_vllm.report.redaction import redactor_for, scrub
+from pytest_vllm.report.text import PLAIN, Style, clip, clock, columns, count, printable, shown_path, wrap
+from pytest_vllm.runrecord import DID_NOT_BOOT
+from pytest_vllm.verdict import Answer, Family, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_vllm.runrecord import RunRecord
+    from pytest_vllm.verdict import Result
+    from pytest_vllm.wire.redact import Redactor
+
+MOST_ROWS = 20
+LABEL = 15
+LAST_LOG_LINES = 5
+
+#: What to do next, by answer.
+NEXT = {
+    Answer.UNDECIDED: "an undecided check accuses nobody: remove its cause, then run again",
+    Answer.NOTHING_RAN: "`pytest-vllm checks` lists every check and what it needs",
+}
+
+
+def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style: Style = PLAIN) -> list[str]:
+    """The verdict of a run, the answer last.
+
+    Args:
+        record: the run.
+        redactor: takes secrets out; the default knows the servers' keys and what credentials look like.
+        style: colour and width.
+    """
+    redactor = redactor or redactor_for(record.servers.values())
+    results = scrub(record.results, redactor)
+    lines = _tables(record, results, style)
+    lines += _deaths(record, redactor, style)
+    lines += _lists(record, results, redactor, style)
+    if record.phases:
+        phases = ", ".join(summary.phase_text(phase) for phase in record.phases)
+        lines += _labelled("phases", wrap(printable(redactor.text(phases)), style.width - LABEL))
+    if record.replayed:
+        lines.append(f"{'replayed':{LABEL}}{redactor.text(record.replayed)}, no server was asked")
+    folder = redactor.text(shown_path(record.folder))
+    lines.append(f"{'reports':{LABEL}}{folder}/report.html, report.md, report.json")
+    if record.decision.answer in NEXT and not record.boot_failures:
+        lines.append(f"{'next':{LABEL}}{NEXT[record.decision.answer]}")
+    return [*lines, *_answers(record, redactor, style)]
+
+
+def _tables(record: RunRecord, results: Sequence[Result], style: Style) -> list[str]:
+    rows = summary.suites(results)
+    profiles = list(dict.fromkeys(row.profile for row in rows))
+    lines: list[str] = []
+    for profile in profiles:
+        mine = [row for row in rows if row.profile == profile]
+        title = "suite" if len(record.servers) + len(record.boot_failures) < 2 else printable(profile)
+        widest = min(30, max(len(title), *(columns(printable(row.area)) for row in mine)))
+        head = "".join(f"{word:>{len(word) + 2}}" for word in summary.COLUMNS.values())
+        lines.append(style.strong(f"{clip(title, widest):{widest}}{head}"))
+        for row in mine:
+            area = clip(printable(row.area), widest)
+            cells = "".join(
+                _cell(row.counts.get(verdict, 0), verdict, len(word) + 2, style)
+                for verdict, word in summary.COLUMNS.items()
+            )
+            lines.append(f"{area}{' ' * (widest - columns(area))}{cells}")
+        lines.append("")
+    return lines
+
+
+def _cell(number: int, verdict: Verdict, width: int, style: Style) -> str:
+    text = f"{number or '.':>{width}}"
+    if not number or verdict in (Verdict.PASS, Verdict.NOT_RUN):
+        return text
+    return style.bad(text) if verdict is Verdict.FAIL else style.doubtful(text)
+
+
+def _deaths(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
+    lines: list[str] = []
+    for name, run in record.servers.items():
+        if run.died:
+            what = printable(redactor.text(f"{name}: {run.died}"))
+            shown = _labelled("server died", wrap(what, style.width - LABEL))
+            lines += [style.bad(shown[0]), *shown[1:]]
+            last = [printable(redactor.text(line)) for _, line in run.log[-LAST_LOG_LINES:]]
+            lines += [clip(f"{'':{LABEL}}{line}", style.width) for line in last]
+            lines.append(f"{'':{LABEL}}{run.log_file}, {count(len(run.log), 'line')}")
+    return lines
+
+
+def _lists(record: RunRecord, results: Sequence[Result], redactor: Redactor, style: Style) -> list[str]:
+    several = len(record.servers) + len(record.boot_failures) > 1
+    of = {verdict: [row for row in results if row.verdict is verdict] for verdict in Verdict}
+    lines = _failed(of[Verdict.FAIL], style, several=several)
+    for verdict, word in ((Verdict.UNDECIDED, "undecided"), (Verdict.NOT_RUN, "not run")):
+        lines += _grouped(word, of[verdict], style)
+    advisory = [_name(row, several=several) for row in of[Verdict.ADVISORY]]
+    lines += _counted("advisory", len(advisory), _capped(advisory, style))
+    return [*lines, *_waived(record, of[Verdict.WAIVED], redactor, style, several=several)]
+
+
+def _name(row: Result, *, several: bool) -> str:
+    family = "" if row.family is Family.CONFORMANCE else f" ({row.family})"
+    return printable(f"{row.check}{f' on {row.profile}' if several else ''}{family}")
+
+
+def _failed(rows: Sequence[Result], style: Style, *, several: bool) -> list[str]:
+    shown = []
+    for row in rows:
+        name = _name(row, several=several)
+        gap = " " * max(2, 36 - columns(name))
+        shown.append(clip(f"{name}{gap}{printable(row.fact)}", style.width - LABEL))
+    return _counted("failed", len(rows), _capped(shown, style), paint=style.bad)
+
+
+def _grouped(word: str, rows: Sequence[Result], style: Style) -> list[str]:
+    shown: list[str] = []
+    groups = summary.by_reason(rows)
+    for group in groups[: MOST_ROWS // 2]:
+        text = f"{summary.names(group.checks)}: {group.reason}"
+        shown += wrap(printable(text), style.width - LABEL)[:4]
+    if len(groups) > MOST_ROWS // 2:
+        shown.append(f"… {len(groups) - MOST_ROWS // 2} more reasons in report.html")
+    return _counted(word, len(rows), shown)
+
+
+def _waived(
+    record: RunRecord, rows: Sequence[Result], redactor: Redactor, style: Style, *, several: bool
+) -> list[str]:
+    uses = summary.waiver_uses(record)
+    ends = {(use.profile, use.waiver.check): use.waiver.until for use in uses}
+    shown = []
+    for row in rows:
+        end = ends.get((row.profile, row.check)) or ends.get((row.profile, row.check.partition("[")[0]))
+        shown.append(_name(row, several=several) + (f", until {end}" if end else ""))
+    expired = [
+        printable(redactor.text(f"{use.waiver.check}: its waiver ended on {use.waiver.until}"))
+        for use in uses
+        if use.state == "expired"
+    ]
+    lines = _counted("waived", len(rows), _capped(shown, style))
+    return [*lines, *_counted("expired", len(expired), _capped(expired, style), paint=style.bad)]
+
+
+def _capped(rows: Sequence[str], style: Style) -> list[str]:
+    shown = [clip(row, style.width - LABEL) for row in rows[:MOST_ROWS]]
+    return [*shown, f"… {len(rows) - MOST_ROWS} more in report.html"] if len(rows) > MOST_ROWS else shown
+
+
+def _counted(word: str, number: int, rows: Sequence[str], *, paint: Callable[[str], str] = str) -> list[str]:
+    if not number:
+        return []
+    first, *rest = _labelled(f"{word:{LABEL - 5}}{number:>3}", rows)
+    return [paint(first[: LABEL - 2]) + first[LABEL - 2 :], *rest]
+
+
+def _labelled(label: str, rows: Sequence[str]) -> list[str]:
+    return [f"{label if place == 0 else '':{LABEL}}{row}" for place, row in enumerate(rows)]
+
+
+def _answers(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
+    profiles = {name: run.server.simulated for name, run in record.servers.items()}
+    profiles |= {failure.profile: failure.simulated for failure in record.boot_failures}
+    rows = []
+    if len(profiles) > 1:
+        rows = [_profile_answer(record, name, simulated=simulated) for name, simulated in profiles.items()]
+        about = count(len(profiles), "profile")
+    else:
+        about = "".join(_called(name, simulated=simulated) for name, simulated in profiles.items())
+    rows.append(_Answer(record.answer, about, record.why, record.seconds, record.seconds_of("boot")))
+    return [line for row in rows for line in row.lines(redactor, style)]
+
+
+def _profile_answer(record: RunRecord, name: str, *, simulated: bool) -> _Answer:
+    decision = record.decision_of(name)
+    failed = any(failure.profile == name for failure in record.boot_failures)
+    answer, why = (DID_NOT_BOOT, "see above") if failed else (str(decision.answer), decision.why)
+    took, boot = record.seconds_of(profile=name), record.seconds_of("boot", profile=name)
+    return _Answer(answer, _called(name, simulated=simulated), why, took, boot)
+
+
+def _called(name: str, *, simulated: bool) -> str:
+    return f"{name} (simulated)" if simulated else name
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One answer, of a profile or of the run."""
+
+    answer: str
+    about: str
+    why: str
+    took: float
+    boot: float
+
+    def lines(self, redactor: Redactor, style: Style) -> list[str]:
+        """The answer, never cut: the times go to a line of their own where both do not fit."""
+        paints = {"GO": style.good, "NO-GO": style.bad, DID_NOT_BOOT: style.bad}
+        paint = paints.get(self.answer, style.doubtful)
+        text = printable(redactor.text(f"{self.about}: {self.why}" if self.about else self.why))
+        times = f"{clock(self.took)} in all" + (f", {clock(self.boot)} booting" if self.boot else "")
+        if len(self.answer) + columns(text) + len(times) + 5 <= style.width:
+            return [f"{paint(self.answer)}  {text}   {times}"]
+        return [f"{'time':{LABEL}}{times}", f"{paint(self.answer)}  {text}"]

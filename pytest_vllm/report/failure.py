@@ -1,0 +1,129 @@
+"""The block of one check that did not pass: what was required, what came, and how to see it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_vllm.report.evidence import Evidence, Exhibit, evidence_of
+from pytest_vllm.report.redaction import redactor_for, scrub
+from pytest_vllm.report.text import PLAIN, Style, clip, count, paragraphs, printable, shown_path, wrap
+from pytest_vllm.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_vllm.report.excerpt import Line
+    from pytest_vllm.runrecord import ServerRun
+    from pytest_vllm.verdict import Result
+    from pytest_vllm.wire.redact import Redactor
+
+LABEL, INDENT = 8, 6
+
+
+def failure_block(
+    result: Result,
+    run: ServerRun,
+    *,
+    folder: Path,
+    redactor: Redactor | None = None,
+    rerun: str = "",
+    before: str | None = None,
+    style: Style = PLAIN,
+) -> str:
+    """Everything about a check that did not pass, in at most `style.width` columns.
+
+    Only what a person copies (URLs, commands, paths) is never cut or wrapped.
+
+    Args:
+        result: the check.
+        run: its server.
+        folder: the run folder.
+        redactor: takes secrets out; the default knows the server's key and what credentials look like.
+        rerun: the command that runs the check again; empty: derived from the server.
+        before: what the baseline says of this check, if there is one.
+        style: colour and width.
+    """
+    redactor = redactor or redactor_for([run])
+    evidence = evidence_of(result, run, redactor)
+    result = scrub(result, redactor)
+    width = style.width
+    lines = _requirement(result, run, style)
+    for exhibit in evidence.exhibits:
+        lines += ["", *_exhibit_lines(exhibit, width)]
+    if evidence.left_out:
+        shown = count(evidence.left_out, "more exchange")
+        lines += ["", clip(f"… {shown} of this check, in {shown_path(folder)}", width)]
+    lines += ["", *_log_lines(evidence, width)]
+    lines += _where(result, evidence, width)
+    if before:
+        lines.append(clip(f"{'before':{LABEL}}{printable(redactor.text(before))}", width))
+    lines.append(f"{'rerun':{LABEL}}{redactor.text(rerun) or evidence.rerun}")
+    if evidence.script:
+        lines.append(f"{'curl':{LABEL}}{shown_path(folder / evidence.script)}")
+    return "\n".join(lines)
+
+
+def _requirement(result: Result, run: ServerRun, style: Style) -> list[str]:
+    level = f"{result.level!s:{INDENT}}"
+    fact, *rest = wrap(printable(result.fact), style.width - INDENT)
+    paint = style.bad if result.verdict is Verdict.FAIL else style.doubtful
+    lines = [paint(level) + fact, *(" " * INDENT + line for line in rest)]
+    reason = result.reason or "no reason was given"
+    if result.verdict is Verdict.UNDECIDED:
+        reason = f"undecided: {reason}"
+    lines += [" " * INDENT + line for line in paragraphs(reason, style.width - INDENT)]
+    if run.server.simulated:
+        lines.append(" " * INDENT + style.doubtful("simulated: this is no answer of a real vLLM"))
+    return lines
+
+
+def _exhibit_lines(exhibit: Exhibit, width: int) -> list[str]:
+    if not exhibit.request:
+        return [clip(f"> {exhibit.key}: {exhibit.error}", width)]
+    headers = "   ".join(exhibit.headers)
+    lines = [clip(f"> {exhibit.request:36} {headers}".rstrip(), width)]
+    if exhibit.body:
+        lines.append(clip(f"> {exhibit.body}", width))
+    lines.append(clip(f"< {_answer(exhibit)}", width))
+    named = False
+    for line in exhibit.lines:
+        lines.append(_response_line(line, "" if named else exhibit.file, width))
+        named = named or bool(line.left_out)
+    if exhibit.file and not named:
+        lines.append(f"<    full record {exhibit.file}")
+    return lines
+
+
+def _answer(exhibit: Exhibit) -> str:
+    if exhibit.status is None:
+        return f"no response after {exhibit.seconds:.2f}s: {exhibit.error or 'the reason is unknown'}"
+    size = count(exhibit.size, "byte") if exhibit.events is None else count(exhibit.events, "event")
+    kind = exhibit.content_type or "no content type"
+    return f"{exhibit.status}  {kind}  {size} in {exhibit.seconds:.2f}s"
+
+
+def _response_line(line: Line, file: str, width: int) -> str:
+    if line.left_out:
+        where = f", full record {file}" if file else ""
+        return f"<    …       {line.left_out} more{where}"
+    at = "" if line.at is None else f"{line.at:.2f}s"
+    return clip(f"<    {at:7} {line.text}".rstrip(), width)
+
+
+def _log_lines(evidence: Evidence, width: int) -> list[str]:
+    lines = [clip(f"{'server':{LABEL}}{line}", width) for line in evidence.log]
+    if evidence.log_total:
+        total = count(evidence.log_total, "line")
+        lines.append(f"{'':{LABEL}}{evidence.log_file}, {total} in this window")
+    return lines
+
+
+def _where(result: Result, evidence: Evidence, width: int) -> list[str]:
+    spec, source = f"{'spec':{LABEL}}{result.spec}", f"source {result.source}"
+    if not result.source:
+        lines = [spec]
+    elif len(spec) + len(source) + 6 <= width:
+        lines = [f"{spec}      {source}"]
+    else:
+        lines = [spec, f"{'source':{LABEL}}{result.source}"]
+    return [*lines, f"{'':{LABEL}}{evidence.spec_url}"] if evidence.spec_url else lines
