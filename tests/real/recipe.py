@@ -32,11 +32,13 @@ ENV = {
     "DO_NOT_TRACK": "1",
 }
 
+#: The engine's process imports it again, so it must not serve when it is only imported.
 COMMAND = """\
 #!/usr/bin/python3
 import sys
 from vllm.entrypoints.cli.main import main
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
 """
 
 
