@@ -139,20 +139,24 @@ def import_image(root: Path, tag: str, labels: Mapping[str, str], *, entrypoint:
     changes += [f"ENTRYPOINT {entrypoint}"] if entrypoint else ['CMD ["/bin/sh"]']
     flags = [word for change in changes for word in ("--change", change)]
     tar = ["tar", "-C", str(root), "--exclude=./dev/*", "--exclude=./proc/*", "--exclude=./sys/*", "-c", "."]
+    replaced = inspect(tag, "{{.Id}}")
     with subprocess.Popen(tar, stdout=subprocess.PIPE) as packing:
         run(["docker", "import", *flags, "-", tag], stdin=packing.stdout)
     if packing.returncode:
         raise subprocess.CalledProcessError(packing.returncode, tar)
+    if replaced:
+        run(["docker", "image", "rm", replaced], ok=(0, 1))  # 1: a container of somebody still uses it
 
 
 def recipe_of(tag: str) -> str:
     """The recipe an image on this machine was made by; empty when there is no such image."""
-    shown = subprocess.run(
-        ["docker", "image", "inspect", "--format", f'{{{{index .Config.Labels "{RECIPE_LABEL}"}}}}', tag],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return inspect(tag, f'{{{{index .Config.Labels "{RECIPE_LABEL}"}}}}')
+
+
+def inspect(tag: str, template: str) -> str:
+    """One fact of an image; empty when there is no such image."""
+    words = ["docker", "image", "inspect", "--format", template, tag]
+    shown = subprocess.run(words, capture_output=True, text=True, check=False)
     return shown.stdout.strip() if shown.returncode == 0 else ""
 
 
