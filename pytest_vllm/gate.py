@@ -67,6 +67,7 @@ class Gate:
             stack.callback(log.close)
             self._open[name] = (stack, handle, log)
             boot = wait_ready(handle, profile.boot, self.progress.boot)
+            self.progress.booted(boot)
             self._phase("boot", started, profile=name)
             server = self._probe(handle, profile)
         except BaseException:
@@ -87,7 +88,7 @@ class Gate:
         if handle.url is None:
             raise BootError("the server is ready but published no port", evidence=(handle.description,))
         server = asyncio.run(probe(handle.url, profile, api_key=_api_key(profile)))
-        self.progress.probed(server)
+        self.progress.probed(server, profile.expect.capabilities)
         self._phase("probe", started, profile=profile.name)
         return server
 
@@ -115,7 +116,7 @@ class Gate:
                 client,
                 concurrency=limit,
                 store=store,
-                on_done=self.progress.recorded,
+                on_done=lambda _planned, _recording, done, total: self.progress.recorded(done, total),
                 build=lambda planned, done: build(planned, server, done),
             )
 

@@ -5,6 +5,7 @@ Registered by plugin.py once a server is asked for; one object per pytest sessio
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -59,8 +60,9 @@ class GatePlugin:
             return (yield)
         ours = self.session
         terminal = session.config.get_terminal_writer()
-        ours.gate = Gate(ours.run_id, ours.folder, ours.options, ours.profiles, Progress(terminal))
-        with ours.gate:
+        progress = Progress(terminal, tty=sys.stdout.isatty() and terminal.hasmarkup)
+        ours.gate = Gate(ours.run_id, ours.folder, ours.options, ours.profiles, progress)
+        with progress, ours.gate:
             if session.items:
                 self._open_for(session.items[0], session.items)
             return (yield)

@@ -1,0 +1,53 @@
+"""Bad input gets one clear error, with the nearest right word, and never a traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+TYPO = """
+[server]
+launcher = "sim"
+model = "sim/tiny"
+
+[server.args]
+max-modle-len = 4096
+"""
+
+
+@pytest.mark.parametrize(
+    ("args", "exit_code", "words"),
+    [
+        (["--vllm-profile=spark-fp9"], 4, ["spark-fp9", "did you mean", "spark-fp8"]),
+        (["--vllm-profile=./missing.toml"], 4, ["missing.toml"]),
+        (["--vllm-profile=sim", "--vllm-launcher=dokcer"], 4, ["dokcer", "docker"]),
+        (["--vllm-profile=sim", "--vllm-concurrency=0"], 4, ["'0' is no count", "such as 8"]),
+        (["--vllm-profile=sim", "--vllm-check=chat.envelop"], 5, ["chat.envelop", "did you mean"]),
+        (["--vllm-replay=nowhere"], 4, ["no run.json there"]),
+        (["suites/health"], 4, ["these checks need a server", "--vllm-profile=NAME"]),
+    ],
+)
+def test_one_clear_error(gate, args: list[str], exit_code: int, words: list[str]) -> None:  # type: ignore[no-untyped-def]
+    run = gate(*args)
+
+    assert run.exit == exit_code, run.text
+    assert [word for word in words if word not in run.text] == []
+    assert "Traceback" not in run.text
+
+
+def test_a_typo_in_a_profile_names_file_line_and_the_right_key(gate) -> None:  # type: ignore[no-untyped-def]
+    run = gate("--vllm-profile=./mine.toml", files={"mine.toml": TYPO})
+
+    assert run.exit == 4
+    assert "mine.toml:7" in run.text
+    assert "max-modle-len" in run.text
+    assert "max-model-len" in run.text
+    assert "Traceback" not in run.text
+
+
+def test_an_unreachable_url_is_exit_20(gate) -> None:  # type: ignore[no-untyped-def]
+    run = gate("--vllm-url=http://127.0.0.1:1")
+
+    assert run.exit == 20
+    assert "did not boot" in run.text
+    assert "http://127.0.0.1:1" in run.text
+    assert "Traceback" not in run.text
