@@ -1,0 +1,60 @@
+# Part `real` of .ci/run: a real vLLM in real containers, no image registry.
+
+# apt_install PROGRAM=PACKAGE...: install the packages whose program is missing.
+apt_install() {
+    local wanted=() pair
+    for pair in "$@"; do
+        command -v "${pair%%=*}" >/dev/null || wanted+=("${pair#*=}")
+    done
+    [ ${#wanted[@]} -eq 0 ] && return 0
+    echo "installing ${wanted[*]}"
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${wanted[@]}" >"$work/apt.log" 2>&1 ||
+        { tail -30 "$work/apt.log"; return 1; }
+}
+
+daemon_answers() { docker version >/dev/null 2>&1; }
+
+# A daemon that already runs is used and left running. Ours starts on the usual folder, and on one of its own
+# when what lies there belongs to a daemon it cannot read.
+start_docker() {
+    daemon_answers && { echo "a Docker daemon answers already"; return 0; }
+    local root
+    for root in /var/lib/docker "$work/docker"; do
+        setsid dockerd --data-root "$root" >"$work/dockerd.log" 2>&1 </dev/null &
+        dockerd=$!
+        for _ in $(seq 60); do
+            daemon_answers && { echo "dockerd runs on $root"; return 0; }
+            kill -0 "$dockerd" 2>/dev/null || break
+            sleep 1
+        done
+        kill "$dockerd" 2>/dev/null
+        wait "$dockerd" 2>/dev/null
+        tail -20 "$work/dockerd.log"
+        dockerd=
+    done
+    return 1
+}
+
+containers() { docker ps -a --format '{{.ID}} {{.Image}} {{.Names}}' | sort; }
+
+# The gate on the container of a profile; afterwards the machine holds the containers it held before.
+gate_leaves_nothing() {
+    containers >"$work/before.txt"
+    ends_with_go "$@" || return
+    containers >"$work/after.txt"
+    diff "$work/before.txt" "$work/after.txt"
+}
+
+part_real() {
+    must "Docker, debootstrap and Podman" apt_install dockerd=docker.io docker=docker.io debootstrap=debootstrap podman=podman
+    must "Docker daemon" start_docker
+    must "image of vLLM $VLLM for the CPU" \
+        .venv/bin/python -m tests.real.image --rebuild --vllm "$VLLM" --work "$work/image"
+    step "the gate on a real vLLM in a container" \
+        gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-smollm2 --vllm-report="$work/report-docker"
+    step "a real vLLM: attach, refusals, reaping" \
+        env PYTEST_VLLM_REAL=required PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
+        .venv/bin/pytest tests -m "real or docker or podman"
+}
+
+VLLM=${VLLM:-0.32.0}
