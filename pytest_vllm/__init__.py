@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pytest_vllm.answers import margin_at, parting, text_of, unexpected
     from pytest_vllm.checks import (
         CAPABILITY,
         CONFORMANCE,
@@ -59,11 +60,15 @@ __all__ = [
     "cases",
     "check",
     "exchange",
+    "margin_at",
     "need",
     "observe",
     "only_if",
+    "parting",
     "schema_faults",
+    "text_of",
     "undecided",
+    "unexpected",
 ]
 
 _HOMES = {
@@ -79,7 +84,11 @@ _HOMES = {
     "case_file": "locate",
     "cases": "exchanges",
     "exchange": "exchanges",
+    "margin_at": "answers",
+    "parting": "answers",
     "schema_faults": "schemas",
+    "text_of": "answers",
+    "unexpected": "answers",
 }
 
 

@@ -1,0 +1,130 @@
+"""The envelope of a chat completion."""
+
+from __future__ import annotations
+
+from pytest_vllm import (
+    INFO,
+    MUST,
+    SHOULD,
+    Recording,
+    Recordings,
+    check,
+    need,
+    observe,
+    schema_faults,
+    unexpected,
+)
+
+SPEC = "openai:chat/object"
+CHAT = ["chat"]
+HEADERS = "vllm:serving/openai_compatible_server/#extra-http-headers"
+
+
+@check("chat.answered", MUST, spec="openai:chat/create", needs=CHAT, exchanges=["chat."])
+def test_answered(vllm_recordings: Recordings) -> None:
+    """Every valid chat request is answered."""
+    wrong = unexpected(vllm_recordings.of("chat."))
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("chat.schema", MUST, spec=SPEC, needs=CHAT)
+def test_schema(chat_plain: Recording) -> None:
+    """A chat answer has OpenAI's shape."""
+    faults = [str(f) for f in schema_faults("chat.completion", chat_plain.ok) if f.level is MUST]
+
+    assert not faults, "; ".join(faults)
+
+
+@check("chat.schema-advised", SHOULD, spec=SPEC, needs=CHAT)
+def test_schema_advised(chat_plain: Recording) -> None:
+    """A chat answer has the fields that OpenAI always sends, also where clients can do without."""
+    faults = [str(f) for f in schema_faults("chat.completion", chat_plain.ok) if f.level is SHOULD]
+
+    assert not faults, "; ".join(faults)
+
+
+@check("chat.unknown-fields", INFO, spec=SPEC, needs=CHAT)
+def test_unknown_fields(chat_plain: Recording) -> None:
+    """A chat answer holds no field that neither OpenAI nor vLLM is known to send."""
+    faults = [str(f) for f in schema_faults("chat.completion", chat_plain.ok) if f.level is INFO]
+
+    assert not faults, "; ".join(faults)
+
+
+@check("chat.object", MUST, spec=SPEC, needs=CHAT)
+def test_object(chat_plain: Recording) -> None:
+    """A chat answer names itself `chat.completion`."""
+    body = chat_plain.ok
+
+    assert body["object"] == "chat.completion", f"object is {body['object']!r}"
+
+
+@check("chat.created", MUST, spec=SPEC, needs=CHAT)
+def test_created(chat_plain: Recording) -> None:
+    """`created` is in seconds since 1970."""
+    created = chat_plain.ok["created"]
+
+    assert 1.5e9 < created < 5e9, f"created is {created}"
+
+
+@check("chat.role", MUST, spec=SPEC, needs=CHAT)
+def test_role(chat_plain: Recording) -> None:
+    """The answer is the assistant's."""
+    role = chat_plain.ok["choices"][0]["message"]["role"]
+
+    assert role == "assistant", f"role is {role!r}"
+
+
+@check("chat.model", MUST, spec=SPEC, needs=CHAT)
+def test_model(chat_plain: Recording, models_list: Recording) -> None:
+    """The answer names the model that was asked, or another name of it."""
+    asked, named = chat_plain.request.json["model"], chat_plain.ok["model"]
+    roots = {entry["id"]: entry.get("root") for entry in models_list.ok["data"]}
+    same = [name for name, root in roots.items() if name == asked or root == roots.get(asked)]
+
+    assert named in same, f"asked {asked!r}, answered as {named!r}; listed: {sorted(roots)}"
+
+
+@check("chat.id.unique", MUST, spec=SPEC, needs=CHAT, exchanges=["chat."])
+def test_id_unique(vllm_recordings: Recordings) -> None:
+    """No two answers share an id."""
+    ids = [one.json["id"] for one in vllm_recordings.of("chat.") if one.status == 200]
+    need(len(ids) > 1, f"only {len(ids)} chat requests were answered")
+    twice = sorted({one for one in ids if ids.count(one) > 1})
+
+    assert not twice, f"ids of more than one answer: {twice}"
+
+
+@check("chat.id.request-id", SHOULD, spec=HEADERS, needs=CHAT)
+def test_request_id(chat_request_id: Recording) -> None:
+    """A request's `X-Request-Id` is part of its answer's id."""
+    sent, got = chat_request_id.request.headers["X-Request-Id"], chat_request_id.ok["id"]
+
+    assert str(sent) in got, f"X-Request-Id {sent!r}, id {got!r}"
+
+
+@check("chat.fingerprint", INFO, spec=SPEC, needs=CHAT, exchanges=["chat."])
+def test_fingerprint(vllm_recordings: Recordings) -> None:
+    """All answers carry one fingerprint of the server."""
+    found = {one.json.get("system_fingerprint") for one in vllm_recordings.of("chat.") if one.status == 200}
+    observe("system_fingerprint", ", ".join(map(str, found)))
+
+    assert len(found) == 1, f"fingerprints: {found}"
+
+
+@check("chat.content.text", MUST, spec=SPEC, needs=CHAT)
+def test_content(chat_plain: Recording) -> None:
+    """The content is text or null, and no tool is called where none was offered."""
+    message = chat_plain.ok["choices"][0]["message"]
+
+    assert isinstance(message.get("content"), str | None), f"content is {message['content']!r}"
+    assert not message.get("tool_calls"), f"tool_calls: {message['tool_calls']}"
+
+
+@check("chat.logprobs.unasked", MUST, spec="openai:chat/create#logprobs", needs=CHAT)
+def test_logprobs_unasked(chat_plain: Recording) -> None:
+    """No log probabilities are sent that were not asked for."""
+    logprobs = chat_plain.ok["choices"][0].get("logprobs")
+
+    assert logprobs is None, f"logprobs: {str(logprobs)[:120]}"

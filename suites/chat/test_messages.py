@@ -1,0 +1,48 @@
+"""How messages reach the prompt."""
+
+from __future__ import annotations
+
+from pytest_vllm import MUST, Recording, check
+
+SPEC = "openai:chat/create#messages"
+CHAT = ["chat"]
+
+
+@check("chat.messages.parts", MUST, spec=SPEC, needs=CHAT)
+def test_parts(chat_plain: Recording, chat_parts: Recording) -> None:
+    """Text as a content part is the same prompt as the text itself."""
+    plain, parts = _prompt(chat_plain), _prompt(chat_parts)
+
+    assert parts == plain, f"{parts} prompt tokens as a part, {plain} as a string"
+
+
+@check("chat.messages.system", MUST, spec=SPEC, needs=CHAT)
+def test_system(chat_system_short: Recording, chat_system_long: Recording) -> None:
+    """A longer system message makes a longer prompt, or system messages are refused by name."""
+    chat_system_long.answered()
+    if chat_system_long.status == 400:
+        assert "system" in chat_system_long.text.lower(), f"refused: {chat_system_long.text[:200]}"
+        return
+    short, long = _prompt(chat_system_short), _prompt(chat_system_long)
+
+    assert long > short, f"{long} prompt tokens with the longer system message, {short} with the shorter"
+
+
+@check("chat.messages.history", MUST, spec=SPEC, needs=["chat", "tokenize"])
+def test_history(chat_turns: Recording, tokenize_turns: Recording) -> None:
+    """A conversation of three turns is as long as `/tokenize` counts it."""
+    used, counted = _prompt(chat_turns), tokenize_turns.ok["count"]
+
+    assert used == counted, f"{used} prompt tokens, /tokenize counts {counted}"
+
+
+@check("chat.messages.empty", MUST, spec=SPEC, needs=CHAT)
+def test_empty(chat_empty_user: Recording) -> None:
+    """A message without a word is answered or refused, and is no server error."""
+    chat_empty_user.answered()
+
+    assert chat_empty_user.status in (200, 400), f"answered with {chat_empty_user.status}"
+
+
+def _prompt(answer: Recording) -> int:
+    return int(answer.ok["usage"]["prompt_tokens"])

@@ -1,0 +1,86 @@
+"""The envelope of a completion."""
+
+from __future__ import annotations
+
+from pytest_vllm import INFO, MUST, SHOULD, Recording, Recordings, check, need, schema_faults, unexpected
+
+SPEC = "openai:completions/object"
+CREATE = "openai:completions/create"
+HEADERS = "vllm:serving/openai_compatible_server/#extra-http-headers"
+NEEDS = ["completions"]
+
+
+@check("completions.answered", MUST, spec=CREATE, needs=NEEDS, exchanges=["completions."])
+def test_answered(vllm_recordings: Recordings) -> None:
+    """Every valid completion request is answered."""
+    wrong = unexpected(vllm_recordings.of("completions."))
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("completions.schema", MUST, spec=SPEC, needs=NEEDS)
+def test_schema(completions_plain: Recording) -> None:
+    """A completion has OpenAI's shape."""
+    faults = [str(f) for f in schema_faults("completion", completions_plain.ok) if f.level is MUST]
+
+    assert not faults, "; ".join(faults)
+
+
+@check("completions.unknown-fields", INFO, spec=SPEC, needs=NEEDS)
+def test_unknown_fields(completions_plain: Recording) -> None:
+    """A completion holds no field that neither OpenAI nor vLLM is known to send."""
+    faults = [str(f) for f in schema_faults("completion", completions_plain.ok) if f.level is not MUST]
+
+    assert not faults, "; ".join(faults)
+
+
+@check("completions.object", MUST, spec=SPEC, needs=NEEDS)
+def test_object(completions_plain: Recording) -> None:
+    """A completion names itself `text_completion`."""
+    body = completions_plain.ok
+
+    assert body["object"] == "text_completion", f"object is {body['object']!r}"
+
+
+@check("completions.created", MUST, spec=SPEC, needs=NEEDS)
+def test_created(completions_plain: Recording) -> None:
+    """`created` is in seconds since 1970."""
+    created = completions_plain.ok["created"]
+
+    assert 1.5e9 < created < 5e9, f"created is {created}"
+
+
+@check("completions.id.unique", MUST, spec=SPEC, needs=NEEDS, exchanges=["completions."])
+def test_id_unique(vllm_recordings: Recordings) -> None:
+    """No two completions share an id."""
+    ids = [one.json["id"] for one in vllm_recordings.of("completions.") if one.status == 200]
+    need(len(ids) > 1, f"only {len(ids)} completions were answered")
+    twice = sorted({one for one in ids if ids.count(one) > 1})
+
+    assert not twice, f"ids of more than one completion: {twice}"
+
+
+@check("completions.id.request-id", SHOULD, spec=HEADERS, needs=NEEDS)
+def test_request_id(completions_request_id: Recording) -> None:
+    """A request's `X-Request-Id` is part of its completion's id."""
+    sent, got = completions_request_id.request.headers["X-Request-Id"], completions_request_id.ok["id"]
+
+    assert str(sent) in got, f"X-Request-Id {sent!r}, id {got!r}"
+
+
+@check("completions.model", MUST, spec=SPEC, needs=NEEDS)
+def test_model(completions_request_id: Recording, models_list: Recording) -> None:
+    """The last listed name is served, and answered by that name or another one of the same model."""
+    asked, named = completions_request_id.request.json["model"], completions_request_id.ok["model"]
+    roots = {entry["id"]: entry.get("root") for entry in models_list.ok["data"]}
+    same = [name for name, root in roots.items() if name == asked or root == roots.get(asked)]
+
+    assert named in same, f"asked {asked!r}, answered as {named!r}; listed: {sorted(roots)}"
+
+
+@check("completions.logprobs.unasked", MUST, spec="openai:completions/create#logprobs", needs=NEEDS)
+def test_logprobs_unasked(completions_plain: Recording) -> None:
+    """No log probabilities are sent that were not asked for."""
+    logprobs = completions_plain.ok["choices"][0].get("logprobs")
+
+    assert logprobs is None, f"logprobs: {str(logprobs)[:120]}"

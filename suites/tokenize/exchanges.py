@@ -1,0 +1,99 @@
+"""Requests of the tokenize suite: no tokens are generated here."""
+
+from __future__ import annotations
+
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+
+QUESTION = "What is the capital of France?"
+OPENING = "The capital of France is"
+RULE = "Answer in one short sentence."
+TURNS = ("My dog is called Bello.", "Good to know.", "How is my dog called?")
+
+round_trip = cases("round_trip", case_file("round-trip"))
+
+
+@exchange("tokenize.text")
+def tokenize_text(server: Server, round_trip: Case) -> Request:
+    """A text without special tokens."""
+    return _text(server, round_trip["text"])
+
+
+@exchange("tokenize.text-back")
+def tokenize_text_back(server: Server, round_trip: Case, tokenize_text: Recording) -> Request:  # noqa: ARG001
+    """The same text from its tokens."""
+    return _back(server, tokenize_text)
+
+
+@exchange("tokenize.opening")
+def tokenize_opening(server: Server) -> Request:
+    """The prompt of the completions suite as the server reads it, special tokens included."""
+    return server.post("/tokenize", {"prompt": OPENING, "return_token_strs": True})
+
+
+@exchange("tokenize.opening-bare")
+def tokenize_opening_bare(server: Server) -> Request:
+    """The same prompt without special tokens."""
+    return _text(server, OPENING)
+
+
+@exchange("tokenize.word")
+def tokenize_word(server: Server) -> Request:
+    """A word whose last token the completions suite makes the only possible one."""
+    return _text(server, " hello")
+
+
+@exchange("tokenize.other-word")
+def tokenize_other_word(server: Server) -> Request:
+    """A second word."""
+    return _text(server, " world")
+
+
+@exchange("tokenize.chat")
+def tokenize_chat(server: Server) -> Request:
+    """The plain question of the chat suite, rendered."""
+    return _messages(server, {"role": "user", "content": QUESTION})
+
+
+@exchange("tokenize.chat-back")
+def tokenize_chat_back(server: Server, tokenize_chat: Recording) -> Request:
+    """The rendered question as text."""
+    return _back(server, tokenize_chat)
+
+
+@exchange("tokenize.turns")
+def tokenize_turns(server: Server) -> Request:
+    """A conversation of three turns, rendered."""
+    roles = ("user", "assistant", "user")
+    return _messages(server, *({"role": r, "content": t} for r, t in zip(roles, TURNS, strict=True)))
+
+
+@exchange("tokenize.turns-back")
+def tokenize_turns_back(server: Server, tokenize_turns: Recording) -> Request:
+    """The rendered conversation as text."""
+    return _back(server, tokenize_turns)
+
+
+@exchange("tokenize.system")
+def tokenize_system(server: Server) -> Request:
+    """A system message before the question; some templates know none and refuse it."""
+    rule = {"role": "system", "content": RULE}
+    question = {"role": "user", "content": QUESTION}
+    return server.post("/tokenize", {"messages": [rule, question]}, expect=None)
+
+
+@exchange("tokenize.system-back")
+def tokenize_system_back(server: Server, tokenize_system: Recording, tokenize_chat: Recording) -> Request:
+    """The rendered question with its system message as text."""
+    return _back(server, tokenize_system if tokenize_system.status == 200 else tokenize_chat)
+
+
+def _text(server: Server, text: str) -> Request:
+    return server.post("/tokenize", {"prompt": text, "add_special_tokens": False})
+
+
+def _messages(server: Server, *messages: dict[str, str]) -> Request:
+    return server.post("/tokenize", {"messages": list(messages)})
+
+
+def _back(server: Server, tokenized: Recording) -> Request:
+    return server.post("/detokenize", {"tokens": tokenized.ok["tokens"]})

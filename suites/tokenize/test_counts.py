@@ -1,0 +1,53 @@
+"""What the tokenizer counts."""
+
+from __future__ import annotations
+
+from pytest_vllm import MUST, SHOULD, Case, Recording, check, need
+
+SPEC = "vllm:serving/openai_compatible_server/#tokenizer-api"
+
+
+@check("tokenize.count", MUST, spec=SPEC, needs=["tokenize"])
+def test_count(round_trip: Case, tokenize_text: Recording) -> None:  # noqa: ARG001 - picks the case
+    """`count` is the number of tokens."""
+    body = tokenize_text.ok
+
+    assert body["count"] == len(body["tokens"]), f"count {body['count']} of {len(body['tokens'])} tokens"
+
+
+@check("tokenize.ids", MUST, spec=SPEC, needs=["tokenize"])
+def test_ids(round_trip: Case, tokenize_text: Recording) -> None:  # noqa: ARG001 - picks the case
+    """Tokens are ids, and a text that is not empty has some."""
+    tokens = tokenize_text.ok["tokens"]
+    odd = [token for token in tokens if type(token) is not int or token < 0]
+
+    assert tokens, "no tokens"
+    assert not odd, f"no token ids: {odd}"
+
+
+@check("tokenize.strings", SHOULD, spec=SPEC, needs=["tokenize"])
+def test_strings(tokenize_opening: Recording) -> None:
+    """Asked for, every token comes with its string."""
+    body = tokenize_opening.ok
+    strings = body.get("token_strs")
+
+    assert isinstance(strings, list), f"token_strs is {strings!r}"
+    assert len(strings) == len(body["tokens"]), f"{len(strings)} strings for {len(body['tokens'])} tokens"
+
+
+@check("tokenize.special-tokens", MUST, spec=SPEC, needs=["tokenize"])
+def test_special_tokens(tokenize_opening: Recording, tokenize_opening_bare: Recording) -> None:
+    """Special tokens stand around the tokens of the text and change none of them."""
+    full, bare = tokenize_opening.ok["tokens"], tokenize_opening_bare.ok["tokens"]
+    starts = [n for n in range(len(full) - len(bare) + 1) if full[n : n + len(bare)] == bare]
+
+    assert starts, f"with special tokens {full}, without {bare}"
+
+
+@check("tokenize.one-beginning", MUST, spec=SPEC, needs=["tokenize"])
+def test_one_beginning(tokenize_chat: Recording) -> None:
+    """A rendered conversation begins with one special token, not with two of the same."""
+    tokens = tokenize_chat.ok["tokens"]
+    need(len(tokens) > 1, "the rendered question is a single token")
+
+    assert tokens[0] != tokens[1], f"the prompt begins {tokens[:4]}"

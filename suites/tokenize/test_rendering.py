@@ -1,0 +1,41 @@
+"""What the chat template makes of messages."""
+
+from __future__ import annotations
+
+from pytest_vllm import MUST, Recording, check
+
+SPEC = "vllm:serving/openai_compatible_server/#chat-template"
+
+
+@check("tokenize.chat.verbatim", MUST, spec=SPEC, needs=["tokenize"])
+def test_verbatim(tokenize_chat: Recording, tokenize_chat_back: Recording) -> None:
+    """The user's words stand in the rendered prompt, once."""
+    words = tokenize_chat.request.json["messages"][0]["content"]
+    prompt = tokenize_chat_back.ok["prompt"]
+
+    assert prompt.count(words) == 1, f"{words!r} stands {prompt.count(words)} times in {prompt!r}"
+
+
+@check("tokenize.chat.history", MUST, spec=SPEC, needs=["tokenize"])
+def test_history(tokenize_turns: Recording, tokenize_turns_back: Recording) -> None:
+    """Earlier turns stand in the rendered prompt, in order."""
+    turns = [message["content"] for message in tokenize_turns.request.json["messages"]]
+    prompt = tokenize_turns_back.ok["prompt"]
+    places = [prompt.find(turn) for turn in turns]
+
+    assert -1 not in places, f"missing from {prompt!r}: {turns[places.index(-1)]!r}"
+    assert places == sorted(places), f"out of order in {prompt!r}"
+
+
+@check("tokenize.chat.system", MUST, spec=SPEC, needs=["tokenize"])
+def test_system(tokenize_system: Recording, tokenize_system_back: Recording) -> None:
+    """A system message stands in the rendered prompt, once, or is refused by name."""
+    rule = tokenize_system.request.json["messages"][0]["content"]
+    tokenize_system.answered()
+    if tokenize_system.status == 400:
+        assert "system" in tokenize_system.text.lower(), f"refused: {tokenize_system.text[:200]}"
+        return
+    tokenize_system.ok  # noqa: B018 - undecided when it was not answered
+    prompt = tokenize_system_back.ok["prompt"]
+
+    assert prompt.count(rule) == 1, f"{rule!r} stands {prompt.count(rule)} times in {prompt!r}"
