@@ -6,13 +6,17 @@ A launcher imports the profile and nothing of the run. `start` returns at once; 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pytest_vllm.profile.model import Profile
+
+
+def _nobody(kind: str, id: str) -> None:  # noqa: A002
+    """The default of `LaunchContext.made`: nobody needs to know."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,10 @@ class LaunchContext:
         folder: the run folder, for files that the launcher keeps.
         owner_pid: the process whose death makes everything of this run an orphan.
         defects: names of simulator defects (sim launcher only).
-        environ: the environment that secrets are taken from.
+        environ: the environment that secrets are taken from; empty means this process's own.
+        scope: names one guarded server of the run, so that several can run side by side.
+        keep: leave the server running when its handle is left.
+        made: told of everything right before it comes into being: (kind, id). See guard.py.
     """
 
     run_id: str
@@ -32,6 +39,9 @@ class LaunchContext:
     owner_pid: int
     defects: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    scope: str = ""
+    keep: bool = False
+    made: Callable[[str, str], None] = field(default=_nobody, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ class Handle(Protocol):
     def stop(self) -> None:
         """End everything that was started. Idempotent, safe at any moment."""
 
-    def __enter__(self) -> Handle: ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
 

@@ -1,0 +1,179 @@
+"""From a profile to the command line and environment of its server.
+
+Keys of `[server.args]` are vLLM's flag names without dashes. Secrets are read from the environment here, at
+the last moment, and the API key travels as `VLLM_API_KEY`, never on a command line that `ps` shows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.profile.model import Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_vllm.launch.protocol import LaunchContext
+    from pytest_vllm.profile.model import Profile
+
+API_KEY = "VLLM_API_KEY"
+
+#: Lists that vLLM wants as one JSON list, repeated, or joined by commas; all others are space separated.
+#: Read from vLLM 0.32.0's entrypoints/launchers/cli_args.py.
+_JSON_LISTS = frozenset({"allowed-origins", "allowed-methods", "allowed-headers"})
+_REPEATED = frozenset({"middleware"})
+_COMMA_LISTS = frozenset({"disable-access-log-for-endpoints"})
+
+#: Where the launcher decides, not the profile.
+_PLACES = frozenset({"host", "port", "model", "served-model-name", "api-key"})
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to run: the arguments after the program, its environment, and what must never be printed."""
+
+    arguments: tuple[str, ...]
+    env: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def shown(self, program: Sequence[str] = ()) -> str:
+        """The command line for people: quoted for a shell, secrets replaced."""
+        text = shlex.join([*program, *self.arguments])
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def environment(context: LaunchContext) -> Mapping[str, str]:
+    """The environment that secrets come from."""
+    return context.environ or os.environ
+
+
+def order_for(
+    profile: Profile, context: LaunchContext, *, host: str, port: int, positional: bool, with_env: bool = True
+) -> Order:
+    """The profile's server as arguments and environment. Raises BootError for a secret that is not set.
+
+    Args:
+        profile: what to serve.
+        context: the run.
+        host: address that the server binds.
+        port: port that the server binds.
+        positional: `vllm serve MODEL` rather than `--model MODEL`.
+        with_env: take the profile's `[server.env]` too.
+    """
+    server = profile.server
+    environ = environment(context)
+    secrets: list[str] = []
+
+    def known(value: Any, where: str) -> Any:
+        if isinstance(value, Secret) or (isinstance(value, dict) and set(value) == {"from-env"}):
+            name = value.from_env if isinstance(value, Secret) else value["from-env"]
+            secrets.append(secret_value(name, where, environ))
+            return secrets[-1]
+        return value
+
+    args = {name: known(value, f"[server.args] {name}") for name, value in server.args.items()}
+    env: dict[str, str] = {}
+    if with_env:
+        env |= {name: str(known(value, f"[server.env] {name}")) for name, value in server.env.items()}
+    key = known(server.api_key, "[server] api-key") if server.api_key else args.get("api-key")
+    if isinstance(key, str):
+        secrets.append(key)
+        env[API_KEY] = key
+
+    model = server.model or str(args.get("model", ""))
+    arguments = [] if not model else [model] if positional else ["--model", model]
+    named = server.served_model_name or args.get("served-model-name")
+    if named:
+        arguments += flag("served-model-name", named)
+    for name, value in args.items():
+        if name not in _PLACES:
+            arguments += flag(name, value)
+    if isinstance(key, list):
+        secrets += [str(one) for one in key]
+        arguments += flag("api-key", key)
+    arguments += ["--host", host, "--port", str(port)]
+    return Order(tuple(arguments), env, tuple(dict.fromkeys(secrets)))
+
+
+def flag(name: str, value: Any) -> Iterator[str]:
+    """One entry of `[server.args]` as command line words."""
+    dashed = f"--{name}" if len(name) > 1 else f"-{name}"
+    match value:
+        case True:
+            yield dashed
+        case False:
+            yield f"--no-{name}"
+        case dict():
+            yield from (dashed, _json(value))
+        case list() if name in _JSON_LISTS:
+            yield from (dashed, _json(value))
+        case list() if name in _COMMA_LISTS:
+            yield from (dashed, ",".join(map(str, value)))
+        case list() if name in _REPEATED:
+            for one in value:
+                yield from (dashed, str(one))
+        case [_, *_]:
+            yield dashed
+            yield from (_json(one) if isinstance(one, dict) else str(one) for one in value)
+        case []:
+            raise BootError(
+                f"[server.args] {name} is an empty list, which vLLM's command line cannot say",
+                try_=(f"leave {name} out of the profile",),
+            )
+        case _:
+            yield from (dashed, str(value))
+
+
+def api_key(profile: Profile, environ: Mapping[str, str]) -> str | None:
+    """The key that requests to this profile's server carry, if any. Raises BootError when it is not set."""
+    given = profile.server.api_key or profile.server.args.get("api-key")
+    if isinstance(given, list):
+        given = given[0] if given else None
+    if isinstance(given, dict):
+        given = Secret(from_env=given["from-env"])
+    if isinstance(given, Secret):
+        return secret_value(given.from_env, "[server] api-key", environ)
+    return given or environ.get(API_KEY) or None
+
+
+def secret_value(name: str, where: str, environ: Mapping[str, str]) -> str:
+    """The value of an environment variable that a profile names. Raises BootError when it is not set."""
+    value = environ.get(name, "")
+    if not value:
+        raise BootError(
+            f"{where} is taken from the environment variable {name}, which is not set",
+            means="a profile only names its secrets; their values come from where pytest runs",
+            try_=(f"export {name}=…",),
+        )
+    return value
+
+
+def fixed_port(profile: Profile) -> int | None:
+    """The port that the profile asks for, if it does."""
+    port = profile.server.args.get("port")
+    return int(port) if port else None
+
+
+def program_of(profile: Profile) -> tuple[tuple[str, ...], bool]:
+    """What starts the server outside of a container, and whether it takes the model as a position."""
+    server = profile.server
+    program = (*(server.entrypoint or ()), *(server.command or ()))
+    if not program:
+        return ("vllm", "serve"), True
+    return program, takes_position(program)
+
+
+def takes_position(program: Sequence[str]) -> bool:
+    """`vllm serve MODEL` takes the model as a position, a Python module as `--model MODEL`."""
+    return bool(program) and program[-1] == "serve"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,237 @@
+"""A server in a container: created, started, watched and removed through an engine's API."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets as random
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.launch.diagnose import daemon_error
+from pytest_vllm.launch.engine import words_of
+from pytest_vllm.launch.gpus import proven
+from pytest_vllm.launch.protocol import BootError, Exit
+from pytest_vllm.launch.pull import pull
+from pytest_vllm.launch.recipe import INSIDE, LOOPBACK, Recipe, recipe_for
+from pytest_vllm.launch.started import GRACE, StartedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_vllm.launch.engine import Engine
+    from pytest_vllm.launch.protocol import LaunchContext
+    from pytest_vllm.profile.model import Profile
+
+_REMEMBERED = ("Config", "HostConfig", "State", "NetworkSettings", "Mounts", "Image", "Id", "Created")
+
+
+class ContainerHandle(StartedServer):
+    """One container. A missing image is pulled in the background while the waiting goes on."""
+
+    def __init__(self, engine: Engine, profile: Profile, context: LaunchContext) -> None:
+        """Create and start it, or begin to pull its image. Raises BootError."""
+        super().__init__(context)
+        self.url: str | None = None
+        self.name = f"pytest-vllm-{random.token_hex(3)}"
+        self._engine, self._profile = engine, profile
+        self._container: Any = None
+        self._recipe: Recipe | None = None
+        self._exit: Exit | None = None
+        self._facts: dict[str, Any] = {"engine": engine.shown}
+        self._lock = threading.RLock()
+        self._cancelled = self._stopped = False
+        self._follower: threading.Thread | None = None
+        image = _find_image(engine, _image_of(profile))
+        if image is not None:
+            self._start(image)
+        else:
+            threading.Thread(target=self._pull_and_start, name="pytest-vllm pull", daemon=True).start()
+
+    @property
+    def description(self) -> str:
+        """What runs, for people."""
+        if self._container is None:
+            return f"container {self.name} waits for its image {self._profile.server.image}"
+        return f"container {self.name} started"
+
+    def alive(self) -> bool:
+        """Whether the container runs, or is on its way."""
+        return self.failure is None and self.exit() is None
+
+    def exit(self) -> Exit | None:
+        """How it ended, None while it runs; still readable once stopped."""
+        if self._exit is None and self._container is not None:
+            state = self._state()
+            if state is not None and not state.get("Running") and state.get("Status") != "created":
+                self._exit = _exit_of(state)
+                self._settle()
+        return self._exit
+
+    def facts(self) -> Mapping[str, Any]:
+        """Image, digest, container, engine, command with secrets replaced, GPUs seen inside."""
+        return dict(self._facts)
+
+    def stop(self) -> None:
+        """Stop and remove it with its anonymous volumes, also when interrupted meanwhile."""
+        self._cancelled = True
+        with self._lock:
+            if self._stopped:
+                return
+            try:
+                if self._container is not None and self.exit() is None:
+                    with contextlib.suppress(*self._engine.errors):
+                        self._container.stop(timeout=int(GRACE))
+            finally:
+                self._remove()
+                self._settle()
+            self._stopped = True
+            self._engine.client.close()
+
+    def _pull_and_start(self) -> None:
+        image_name = _image_of(self._profile)
+        try:
+            pull(self._engine, image_name, self.lines.say, lambda: self._cancelled)
+            with self._lock:
+                if not self._cancelled:
+                    self._start(_find_image(self._engine, image_name))
+        except BootError as error:
+            self.failure = error
+        except self._engine.errors as error:
+            self.failure = daemon_error("the container could not be started", words_of(error))
+
+    def _start(self, image: Any) -> None:
+        engine, context = self._engine, self.context
+        recipe = recipe_for(engine, self._profile, context, image.attrs.get("Config") or {}, self.name)
+        self._recipe = recipe
+        self.lines.hide(recipe.secrets)
+        for note in recipe.notes:
+            self.lines.say(f"pytest-vllm: {note}")
+        self._facts |= {
+            "image": self._profile.server.image,
+            "image-id": image.id,
+            "image-digest": next(iter(image.attrs.get("RepoDigests") or ()), None),
+            "container": self.name,
+            "command": recipe.shown,
+            "notes": list(recipe.notes),
+        }
+        # written down before it exists: whoever dies in between leaves a name that can be looked for
+        context.made(engine.name, f"{engine.url} {self.name}")
+        try:
+            self._container = engine.client.containers.create(**recipe.create)
+            context.made("created", self.name)
+            self._facts["container-id"] = self._container.id
+            self._container.start()
+        except engine.errors as error:
+            self._remove()
+            what = f"{engine.name} could not start the container"
+            raise daemon_error(what, words_of(error), try_=_port_hint(self._profile)) from error
+        self._follower = threading.Thread(target=self._follow, name="pytest-vllm log", daemon=True)
+        self._follower.start()
+        self._publish()
+        if recipe.gpus:
+            self._prove(recipe)
+
+    def _publish(self) -> None:
+        self._container.reload()
+        ports = self._container.attrs["NetworkSettings"]["Ports"].get(f"{INSIDE}/tcp") or []
+        if ports:
+            self.url = f"http://{LOOPBACK}:{ports[0]['HostPort']}"
+
+    def _prove(self, recipe: Recipe) -> None:
+        assert recipe.gpus is not None  # noqa: S101 - asked by the caller
+        try:
+            seen = proven(self._container, self._engine, recipe.gpus)
+        except BaseException:
+            self.stop()
+            raise
+        self._facts |= {"gpus": seen, "gpus-by": recipe.gpus.how}
+
+    def _state(self) -> Mapping[str, Any] | None:
+        """None when the engine does not answer just now."""
+        try:
+            self._container.reload()
+        except self._engine.missing:
+            return {"Running": False, "Status": "removed", "ExitCode": None}
+        except self._engine.errors:
+            return None
+        state: Mapping[str, Any] = self._container.attrs["State"]
+        return state
+
+    def _follow(self) -> None:
+        with contextlib.suppress(*self._engine.errors, OSError, ValueError):
+            for chunk in self._container.logs(stream=True, follow=True):
+                self.lines.feed(chunk)
+        self.lines.close()
+
+    def _settle(self) -> None:
+        """Let the last lines arrive; the stream of an ended container ends by itself."""
+        if self._follower is not None and self._follower is not threading.current_thread():
+            self._follower.join(timeout=2)
+
+    def _remove(self) -> None:
+        container = self._container
+        if container is None:
+            # the answer to the create call may have got lost with an interrupt
+            container = next(iter(self._leftover()), None)
+        if container is None:
+            return
+        with contextlib.suppress(*self._engine.errors):
+            self._remember(container)
+        with contextlib.suppress(self._engine.missing):
+            try:
+                container.remove(force=True, v=True)
+            except self._engine.errors as error:
+                if "already in progress" not in str(error):
+                    self.lines.say(f"pytest-vllm: {self.name} could not be removed: {words_of(error)}")
+
+    def _leftover(self) -> list[Any]:
+        with contextlib.suppress(*self._engine.errors):
+            return [self._engine.client.containers.get(self.name)]
+        return []
+
+    def _remember(self, container: Any) -> None:
+        """Keep exit status, last lines and the inspection, secrets replaced."""
+        container.reload()
+        state = container.attrs["State"]
+        if self._exit is None and not state["Running"]:
+            self._exit = _exit_of(state)
+        self._settle()
+        text = json.dumps({key: container.attrs.get(key) for key in _REMEMBERED}, indent=2)
+        for secret in self._recipe.secrets if self._recipe else ():
+            text = text.replace(json.dumps(secret)[1:-1], "***")
+        if self.context.folder.is_dir():
+            (self.context.folder / "inspect.json").write_text(text, "utf-8")
+
+
+def _image_of(profile: Profile) -> str:
+    if profile.server.image:
+        return profile.server.image
+    raise BootError(
+        "the profile names no image to start a container from",
+        try_=('[server] image = "vllm/vllm-openai:v0.32.0"', "or pass --vllm-image=IMAGE"),
+    )
+
+
+def _find_image(engine: Engine, name: str) -> Any:
+    try:
+        return engine.client.images.get(name)
+    except engine.missing:
+        return None
+    except engine.errors as error:
+        raise daemon_error(f"{engine.name} cannot look up the image {name}", words_of(error)) from error
+
+
+def _exit_of(state: Mapping[str, Any]) -> Exit:
+    status = state.get("ExitCode")
+    name = ""
+    if status is not None and 128 < status <= 128 + signal.SIGRTMAX:
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(status - 128).name
+    return Exit(status, oom=bool(state.get("OOMKilled")), signal=name)
+
+
+def _port_hint(profile: Profile) -> tuple[str, ...]:
+    port = profile.server.args.get("port")
+    return (f"the profile asks for port {port} of this machine",) if port else ()

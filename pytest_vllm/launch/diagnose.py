@@ -1,0 +1,222 @@
+"""Why a start failed, read from the server's log: the first cause, not the last line of the last traceback.
+
+The causes are data, `causes.toml`. Of all lines that match one, the earliest counts; a *symptom*, which many
+causes share, counts only where no cause is found. Without any match the first exception of the log is shown.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_vllm.launch.protocol import BootError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_vllm.launch.protocol import Exit
+
+LAST_LINES = 20
+_AROUND = 2
+_WIDEST = 400
+_WORD = re.compile(r"[\w.-]+")
+_PLACE = re.compile(r"\{(\w+)\}")
+
+_PREFIX = re.compile(
+    r"^(?:\([\w-]+(?: pid=\d+)?[^)]*\)\s*)*"
+    r"(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):?\s+"
+    r"(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? )?(?:\[[^\]]*\]\s?)?)?"
+)
+_CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG)\b")
+_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Failure|Exit)(?::\s|$)")
+#: What says only that something else failed.
+_WRAPPER = re.compile(
+    r"Engine core initialization failed|EngineDeadError|EngineCore failed to start|Engine process failed to start|"
+    r"WorkerProc (?:failed|initialization failed)|See root cause above|TypeError: _extractNVMLErrors"
+)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A known reason of a failed start.
+
+    Args:
+        id: its name in the table.
+        pattern: searched in one log line; its named groups fill `means` and `tries`.
+        means: what it means, one sentence.
+        tries: the next steps.
+        symptom: many causes show like this; only the best answer where none of them is found.
+        example: a log line that matches.
+        source: where the line was seen or is printed.
+    """
+
+    id: str
+    pattern: re.Pattern[str]
+    means: str
+    tries: tuple[str, ...]
+    symptom: bool
+    example: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A cause with the line that shows it; `number` counts from 1, 0 when no log line shows it."""
+
+    cause: Cause
+    number: int
+    line: str
+    means: str
+    tries: tuple[str, ...]
+
+
+@cache
+def causes() -> tuple[Cause, ...]:
+    """The table, in order: of two that match the same line the earlier one counts."""
+    table = tomllib.loads(Path(__file__).with_name("causes.toml").read_text("utf-8"))
+    return tuple(
+        Cause(
+            row["id"],
+            re.compile(row["pattern"]),
+            row["means"],
+            tuple(row["try"]),
+            row.get("symptom", False),
+            row["example"],
+            row["source"],
+        )
+        for row in table["cause"]
+    )
+
+
+def root_cause(lines: Sequence[str]) -> Found | None:
+    """The first known cause in a log; a symptom only when there is nothing better."""
+    symptom = None
+    for number, line in _telling(lines):
+        for found in _matches(number, line):
+            if not found.cause.symptom:
+                return found
+            symptom = symptom or found
+    return symptom
+
+
+def _telling(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Numbered lines that can tell a cause: no INFO, no usage text, no source quoted in a traceback."""
+    source = usage = False
+    for number, line in enumerate(lines, 1):
+        text = unprefixed(line)
+        usage = text.startswith("usage: ") or (usage and text.startswith(" "))
+        quoted = source and text.startswith("    ")
+        source = quoted or text.startswith('  File "')
+        if not (usage or quoted or source or _CALM.match(line)):
+            yield number, line
+
+
+def first_exception(lines: Sequence[str]) -> int | None:
+    """Index of the line that names the first exception, wrappers left out; None when there is none."""
+    for index, line in enumerate(lines):
+        text = unprefixed(line)
+        if _EXCEPTION.match(text) and not _WRAPPER.search(text):
+            return index
+    return None
+
+
+def unprefixed(line: str) -> str:
+    """A log line without `(EngineCore pid=1) ERROR 11-27 20:50:01 [core.py:12] `."""
+    return line[_PREFIX.match(line).end() :]  # type: ignore[union-attr] # matches the empty prefix too
+
+
+def boot_error(
+    what: str,
+    lines: Sequence[str],
+    ended: Exit | None,
+    *,
+    means: str = "",
+    try_: tuple[str, ...] = (),
+) -> BootError:
+    """The block for a start that failed. A known cause is put before what is given as meaning."""
+    found = root_cause(lines)
+    if ended is not None and ended.oom:
+        found = by_id("killed-for-memory")
+    elif found is None or found.cause.symptom:
+        found = _by_status(ended) or found
+    if found is None:
+        return BootError(what, evidence=_excerpt(lines), means=means, try_=(*try_, *_LOOK))
+    evidence = (_shown(lines, found.number - 1),) if found.number else tuple(lines[-LAST_LINES:])
+    return BootError(what, evidence=evidence, means=found.means, try_=(*found.tries, *try_))
+
+
+def daemon_error(what: str, words: str, *, means: str = "", try_: tuple[str, ...] = ()) -> BootError:
+    """The block for something that a container daemon refused, with its own words."""
+    found = root_cause(words.splitlines())
+    if found is not None:
+        means, try_ = found.means, (*found.tries, *try_)
+    return BootError(what, evidence=tuple(words.splitlines()), means=means, try_=try_)
+
+
+def by_id(name: str) -> Found:
+    """A cause that no line shows, such as one that the exit status tells."""
+    cause = next(cause for cause in causes() if cause.id == name)
+    return Found(cause, 0, "", cause.means, cause.tries)
+
+
+_LOOK = ("read the whole log; its first error is usually the cause",)
+_STATUS = {132: "illegal-instruction", 137: "killed", 139: "crashed"}
+_SIGNALS = {"SIGILL": 132, "SIGKILL": 137, "SIGSEGV": 139}
+
+
+def _by_status(ended: Exit | None) -> Found | None:
+    if ended is None:
+        return None
+    status = _SIGNALS.get(ended.signal) or ended.status
+    return by_id(_STATUS[status]) if status in _STATUS else None
+
+
+def _matches(number: int, line: str) -> Iterator[Found]:
+    for cause in causes():
+        if match := cause.pattern.search(line):
+            groups = _groups(match)
+            known = _WORD.findall(groups.get("known", ""))
+            near = difflib.get_close_matches(groups.get("value", ""), known, 1)
+            groups["near"] = near[0] if near else ""
+            # a step that hangs on a figure which the line does not give is left out
+            tries = tuple(_filled(one, groups) for one in cause.tries if all(_named(one, groups)))
+            yield Found(cause, number, line, _filled(cause.means, groups), tries)
+            return
+
+
+def _groups(match: re.Match[str]) -> dict[str, str]:
+    """Named groups, `name2` standing in for an empty `name`."""
+    found: dict[str, str] = {}
+    for name, text in match.groupdict().items():
+        plain = name.removesuffix("2")
+        found[plain] = found.get(plain) or (text or "").strip()
+    return found
+
+
+def _named(text: str, groups: Mapping[str, str]) -> list[str]:
+    return [groups[name] for name in _PLACE.findall(text) if name in groups]
+
+
+def _filled(text: str, groups: Mapping[str, str]) -> str:
+    return _PLACE.sub(lambda place: groups.get(place[1], place[0]), text)
+
+
+def _shown(lines: Sequence[str], index: int) -> str:
+    text = unprefixed(lines[index]).strip()
+    if len(text) > _WIDEST:
+        text = text[: _WIDEST - 1] + "…"
+    return f"{text}   (server.log:{index + 1})"
+
+
+def _excerpt(lines: Sequence[str]) -> tuple[str, ...]:
+    """The first exception with what stands right before it, then the last lines."""
+    first = first_exception(lines)
+    last = max(0, len(lines) - LAST_LINES)
+    if first is None or first >= last:
+        return tuple(lines[last:])
+    return (*lines[max(0, first - _AROUND) : first], _shown(lines, first), "…", *lines[last:])

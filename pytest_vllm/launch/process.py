@@ -1,0 +1,203 @@
+"""`vllm serve`, or a Python module, as a process of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_vllm.launch import processes
+from pytest_vllm.launch.arguments import Order, environment, fixed_port, order_for, program_of
+from pytest_vllm.launch.protocol import BootError, Exit
+from pytest_vllm.launch.started import GRACE, StartedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    import psutil
+
+    from pytest_vllm.launch.protocol import LaunchContext
+    from pytest_vllm.profile.model import Profile
+
+LOOPBACK = "127.0.0.1"
+
+
+class ProcessLauncher:
+    """Starts the profile's server as a process in a session of its own."""
+
+    name = "process"
+
+    def start(self, profile: Profile, context: LaunchContext) -> ProcessHandle:
+        """Start the server. Raises BootError when the program or the port is not to be had."""
+        program, positional = program_of(profile)
+        port = fixed_port(profile)
+        if port is None:
+            port = free_port()
+        else:
+            check_port(port)
+        order = order_for(profile, context, host=LOOPBACK, port=port, positional=positional)
+        return ProcessHandle(program, order, f"http://{LOOPBACK}:{port}", context)
+
+
+class ProcessHandle(StartedServer):
+    """A server process with everything that it started in turn."""
+
+    noun: ClassVar[str] = "process"
+
+    def __init__(self, program: Sequence[str], order: Order, url: str, context: LaunchContext) -> None:
+        """Start it."""
+        super().__init__(context, order.secrets)
+        self.url: str | None = url
+        self._shown = order.shown(program)
+        self._exit: Exit | None = None
+        self._stopped = False
+        context.made("process", "starting")
+        env = {**environment(context), **order.env, "PYTHONUNBUFFERED": "1", **processes.marks(context)}
+        self._child = _spawn([*program, *order.arguments], env)
+        context.made("process", str(self._child.pid))
+        self._reader = threading.Thread(target=self._read, name="pytest-vllm server output", daemon=True)
+        self._reader.start()
+
+    @property
+    def description(self) -> str:
+        """What runs, for people."""
+        return f"{self.noun} {self._child.pid} started"
+
+    def alive(self) -> bool:
+        """Whether the server's main process still runs."""
+        return self.exit() is None
+
+    def exit(self) -> Exit | None:
+        """How the main process ended, None while it runs."""
+        if self._exit is None and (status := _ended(self._child)) is not None:
+            name = signal.Signals(-status).name if status < 0 else ""
+            self._exit = Exit(status, signal=name)
+            # what it printed last may still be on its way; a child of its own can hold the pipe open
+            self._reader.join(timeout=1)
+            self.lines.close()
+        return self._exit
+
+    def facts(self) -> Mapping[str, Any]:
+        """The command, secrets replaced, and the process number."""
+        return {"command": self._shown, "pid": self._child.pid, "url": self.url}
+
+    def stop(self) -> None:
+        """Ask it to end, then kill whatever of it is left, also when interrupted meanwhile."""
+        if self._stopped:
+            return
+        try:
+            if self.alive():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._child.pid, signal.SIGTERM)
+                _wait_ended(self._child, GRACE)
+        finally:
+            processes.end(self._members)
+            self._stopped = True
+            self.exit()
+            self._child.wait()
+            self._reader.join(timeout=1)
+
+    def _members(self) -> Collection[psutil.Process]:
+        scope = self.context.scope or self.context.run_id
+        # the main process is not reaped yet, so its number still names its session and no stranger's
+        own = {process.pid: process for process in processes.of_session({self._child.pid})}
+        key = processes.SCOPE if self.context.scope else processes.RUN
+        own |= {p.pid: p for p, _ in processes.marked(lambda environ: environ.get(key) == scope)}
+        return own.values()
+
+    def _read(self) -> None:
+        output = self._child.stdout
+        assert output is not None  # noqa: S101 - asked for with PIPE
+        with output:
+            while data := os.read(output.fileno(), 65_536):
+                self.lines.feed(data)
+        self.lines.close()
+
+
+def _spawn(command: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603 - starting the profile's command is the job
+            command,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise BootError(
+            f"the program {command[0]!r} cannot be started",
+            evidence=(str(error),),
+            means="it is not installed where pytest runs, or not on PATH",
+            try_=(
+                "install vLLM in this environment",
+                'or name it: [server] command = ["/path/to/venv/bin/vllm", "serve"]',
+                "or run the same profile in a container: --vllm-launcher=docker",
+            ),
+        ) from error
+
+
+def _ended(child: subprocess.Popen[bytes]) -> int | None:
+    """Exit status, negative for a signal, without reaping: the zombie keeps the session's number taken."""
+    if child.returncode is not None or not hasattr(os, "waitid"):
+        return child.poll()
+    result = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if result is None:
+        return None
+    return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
+
+
+def _wait_ended(child: subprocess.Popen[bytes], seconds: float) -> None:
+    """Return when it has ended or the time is over; does not reap."""
+    done = threading.Event()
+
+    def watch() -> None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        done.set()
+
+    if hasattr(os, "waitid"):
+        threading.Thread(target=watch, daemon=True).start()
+        done.wait(seconds)
+    else:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(seconds)
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def check_port(port: int) -> None:
+    """Raises BootError when the port that a profile asks for is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise BootError(f"port {port} cannot be used", evidence=(str(error),)) from error
+            raise port_in_use(port, str(error)) from error
+
+
+def port_in_use(port: int, words: str) -> BootError:
+    """The block for a port that somebody else has."""
+    return BootError(
+        f"port {port}, which the profile asks for, is in use",
+        evidence=(words,),
+        means="another server listens there; the gate would have tested that one",
+        try_=(
+            f"see who it is: {shlex.join(['ss', '-ltnp', f'sport = :{port}'])}",
+            "leave port out of [server.args]: a free one is taken",
+        ),
+    )

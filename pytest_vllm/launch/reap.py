@@ -1,0 +1,221 @@
+"""Finding and removing what dead runs left behind, and never anything else.
+
+A thing is an orphan when it carries this tool's mark and the process that the mark names is gone. What
+carries no mark, or belongs to a process that lives or cannot be judged from here, is not touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from pytest_vllm.launch import docker, engine, podman, processes
+from pytest_vllm.launch.owner import Owner
+from pytest_vllm.launch.protocol import BootError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+OWNER_FILE = ".owner"
+_LEFTOVERS = (OWNER_FILE, "*.lock", "*.tmp")
+_QUICK = 5.0
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """Something of a dead run.
+
+    Args:
+        kind: "docker container", "podman container", "process" or "file".
+        name: container name, process command or path.
+        run_id: the run that made it.
+        age: seconds since it was made.
+        owner_pid: the process that is gone.
+        kept: whether it was meant to stay (`--vllm-keep`); only removed when asked for by hand.
+        remove: removes it.
+    """
+
+    kind: str
+    name: str
+    run_id: str
+    age: float
+    owner_pid: int
+    kept: bool = False
+    remove: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+
+
+def find_orphans(runs: Path | None = None, environ: Mapping[str, str] | None = None) -> list[Orphan]:
+    """What dead runs left: containers of every engine of this machine, processes, lock files.
+
+    Args:
+        runs: the folder of run folders, to look for lock files in; None looks for none.
+        environ: where DOCKER_HOST and the like are taken from; this process's own by default.
+    """
+    found = [*_processes()]
+    with _engines(environ or os.environ) as reachable:
+        for one in reachable:
+            with contextlib.suppress(*one.errors):
+                found += list(_containers(one))
+    return [*found, *(_files(runs) if runs else ())]
+
+
+def reap(orphans: Iterable[Orphan]) -> list[Orphan]:
+    """Remove them. Returns those that could not be removed."""
+    failed = []
+    for orphan in orphans:
+        try:
+            orphan.remove()
+        except (OSError, BootError):
+            failed.append(orphan)
+    return failed
+
+
+def sweep(runs: Path | None = None, environ: Mapping[str, str] | None = None) -> list[Orphan]:
+    """Remove what dead runs left, kept servers excepted. Returns what was removed."""
+    orphans = [orphan for orphan in find_orphans(runs, environ) if not orphan.kept]
+    failed = reap(orphans)
+    return [orphan for orphan in orphans if orphan not in failed]
+
+
+def clear(scope: str, made: Sequence[tuple[str, str]], folder: Path | None = None) -> list[str]:
+    """Remove everything of one guarded server, whatever state it is in. Returns what was removed.
+
+    Args:
+        scope: the server's mark.
+        made: what `LaunchContext.made` was told: (kind, id). Says where to look, not what to remove.
+        folder: the run folder whose lock files go too.
+    """
+    removed: list[str] = []
+    if any(kind == "process" for kind, _ in made):
+        leaders = {int(id_) for kind, id_ in made if kind == "process" and id_.isdigit()}
+        removed += [f"process {pid}" for pid in processes.end(lambda: _of_scope(scope, leaders))]
+    for url in dict.fromkeys(id_.split()[0] for kind, id_ in made if kind in ("docker", "podman")):
+        with contextlib.suppress(BootError):
+            removed += _clear_engine(docker.connect(url, answer=2 * _QUICK), scope)
+    if folder is not None:
+        _remove_leftovers(folder)
+    return removed
+
+
+def _clear_engine(one: engine.Engine, scope: str) -> list[str]:
+    removed = []
+    with contextlib.closing(one.client), contextlib.suppress(*one.errors):
+        for container in one.containers(f"{engine.SCOPE}={scope}"):
+            _remove_container(one, container)
+            removed.append(f"container {container.name}")
+    return removed
+
+
+def _of_scope(scope: str, leaders: set[int]) -> list[Any]:
+    marked = {p.pid: p for p, _ in processes.marked(lambda environ: environ.get(processes.SCOPE) == scope)}
+    # a session is only looked at while its leader still carries the mark: numbers are used again
+    living = leaders & marked.keys()
+    return list(({p.pid: p for p in processes.of_session(living)} | marked).values())
+
+
+def _processes() -> Iterator[Orphan]:
+    def dead(environ: Mapping[str, str]) -> bool:
+        owner = Owner.parse(environ.get(processes.OWNER, ""))
+        return owner is not None and not owner.alive()
+
+    for process, environ in processes.marked(dead):
+        with contextlib.suppress(psutil.Error):
+            owner = Owner.parse(environ[processes.OWNER])
+            yield Orphan(
+                "process",
+                f"{process.pid} {' '.join(process.cmdline())[:120]}",
+                environ.get(processes.RUN, ""),
+                time.time() - process.create_time(),
+                owner.pid if owner else 0,
+                processes.KEEP in environ,
+                lambda process=process: _kill(process),  # type: ignore[misc]
+            )
+
+
+def _kill(process: Any) -> None:
+    # psutil compares the start time too: another process that got the number meanwhile is safe
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.kill()
+        process.wait(timeout=_QUICK)
+
+
+@contextlib.contextmanager
+def _engines(environ: Mapping[str, str]) -> Iterator[list[engine.Engine]]:
+    with contextlib.ExitStack() as stack:
+        found = []
+        for url in dict.fromkeys((docker.url_from(environ), podman.url_from(environ))):
+            path = Path(url.removeprefix("unix://"))
+            if url.startswith("unix://") and path.exists() and os.access(path, os.W_OK):
+                with contextlib.suppress(BootError):
+                    found.append(docker.connect(url, answer=_QUICK))
+                    stack.enter_context(contextlib.closing(found[-1].client))
+        yield found
+
+
+def _containers(one: engine.Engine) -> Iterator[Orphan]:
+    for container in one.containers(engine.RUN):
+        labels = container.labels
+        owner = Owner.parse(labels.get(engine.OWNER, ""))
+        if owner is None or owner.alive():
+            continue
+        yield Orphan(
+            f"{one.name} container",
+            container.name,
+            labels[engine.RUN],
+            _age(str(container.attrs.get("Created", ""))),
+            owner.pid,
+            engine.KEEP in labels,
+            lambda id_=container.id: _remove_later(one.url, id_),  # type: ignore[misc]
+        )
+
+
+def _remove_later(url: str, id_: str) -> None:
+    one = docker.connect(url, answer=2 * _QUICK)
+    with contextlib.closing(one.client), contextlib.suppress(one.missing):
+        _remove_container(one, one.client.containers.get(id_))
+
+
+def _remove_container(one: engine.Engine, container: Any) -> None:
+    with contextlib.suppress(one.missing):
+        try:
+            container.remove(force=True, v=True)
+        except one.errors as error:
+            if "already in progress" not in str(error):
+                raise OSError(engine.words_of(error)) from error
+
+
+def _age(created: str) -> float:
+    try:
+        moment = dt.datetime.fromisoformat(created[:19]).replace(tzinfo=dt.UTC)
+    except ValueError:
+        return 0.0
+    return (dt.datetime.now(dt.UTC) - moment).total_seconds()
+
+
+def _files(runs: Path) -> Iterator[Orphan]:
+    for marker in (*runs.glob(f"*/{OWNER_FILE}"), *runs.glob(f"*/*/{OWNER_FILE}")):
+        with contextlib.suppress(OSError):
+            owner = Owner.parse(marker.read_text("utf-8").strip())
+            if owner is None or owner.alive():
+                continue
+            yield Orphan(
+                "file",
+                str(marker.parent),
+                marker.relative_to(runs).parts[0],
+                time.time() - marker.stat().st_mtime,
+                owner.pid,
+                remove=lambda folder=marker.parent: _remove_leftovers(folder),  # type: ignore[misc]
+            )
+
+
+def _remove_leftovers(folder: Path) -> None:
+    for pattern in _LEFTOVERS:
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)

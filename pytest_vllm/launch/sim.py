@@ -1,0 +1,79 @@
+"""The simulated `vllm serve` as a process: the same arguments, no model, no GPU, no container."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import sysconfig
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_vllm.launch.arguments import environment, order_for
+from pytest_vllm.launch.process import LOOPBACK, ProcessHandle, free_port
+from pytest_vllm.locate import PACKAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_vllm.launch.protocol import LaunchContext
+    from pytest_vllm.profile.model import Profile
+
+SEED = 0
+_RELEASE = re.compile(r"\d+(\.\d+)+\S*")
+
+
+class SimLauncher:
+    """Rehearses a profile: image, GPUs, volumes, environment and a fixed port are left out.
+
+    Args:
+        program: what runs instead of the simulator, for tests.
+    """
+
+    name = "sim"
+
+    def __init__(self, program: Sequence[str] = (sys.executable, "-m", "pytest_vllm.sim", "serve")) -> None:
+        """The simulator of this installation."""
+        self._program = tuple(program)
+
+    def start(self, profile: Profile, context: LaunchContext) -> SimHandle:
+        """Start the simulator with the profile's serve arguments."""
+        port = free_port()
+        order = order_for(profile, context, host=LOOPBACK, port=port, positional=True, with_env=False)
+        environ = {**environment(context), **_import_path(environment(context))}
+        order = replace(order, arguments=(*order.arguments, *sim_arguments(profile, context)))
+        return SimHandle(self._program, order, f"http://{LOOPBACK}:{port}", replace(context, environ=environ))
+
+
+class SimHandle(ProcessHandle):
+    """A running simulator."""
+
+    noun: ClassVar[str] = "simulator"
+
+    def facts(self) -> Mapping[str, Any]:
+        """As of a process, marked as simulated."""
+        return {**super().facts(), "simulated": True}
+
+
+def sim_arguments(profile: Profile, context: LaunchContext) -> list[str]:
+    """What the simulator is told beside vLLM's own arguments: version, hardware, defects, seed."""
+    version = profile.server.version or profile.expect.version or ""
+    told: list[str] = []
+    if _RELEASE.fullmatch(version):
+        told += ["--sim-version", version]
+    if profile.hardware:
+        told += ["--sim-hardware", profile.hardware]
+    for defect in dict.fromkeys((*profile.defects, *context.defects)):
+        told += ["--sim-defect", defect]
+    return [*told, "--sim-seed", str(SEED)]
+
+
+def _import_path(environ: Mapping[str, str]) -> dict[str, str]:
+    """The child imports this very installation, also when it was found through the working directory."""
+    installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+    root = PACKAGE.parent.resolve()
+    if root in installed:
+        return {}
+    rest = environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([str(root), *([rest] if rest else [])])}

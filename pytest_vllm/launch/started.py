@@ -1,0 +1,53 @@
+"""What all handles share: a log, `with`, and the error of a start that failed later on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from pytest_vllm.launch.loglines import LogLines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_vllm.launch.protocol import BootError, LaunchContext
+
+#: Seconds a server gets to end by itself before it is killed.
+GRACE = 10.0
+
+
+class StartedServer:
+    """The common part of handles.
+
+    Attributes:
+        has_logs: whether log lines can ever come; a server that has none never stalls.
+        failure: why a start that went on in the background failed; waiting raises it.
+    """
+
+    has_logs = True
+    failure: BootError | None = None
+
+    def __init__(self, context: LaunchContext, secrets: Iterable[str] = ()) -> None:
+        """Nothing is started yet."""
+        self.context = context
+        self.lines = LogLines(secrets)
+
+    def logs(self, after: int = 0) -> list[str]:
+        """Log lines from line number `after` on; still readable once stopped."""
+        return [line for _, line in self.lines.since(after)]
+
+    def timed_logs(self, after: int = 0) -> list[tuple[float, str]]:
+        """Log lines with the wall-clock second of their arrival."""
+        return self.lines.since(after)
+
+    def stop(self) -> None:
+        """End everything that was started. Idempotent, safe at any moment."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        """The handle itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Stop, unless the run keeps its servers."""
+        if not self.context.keep:
+            self.stop()

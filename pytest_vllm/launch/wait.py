@@ -1,0 +1,235 @@
+"""Waiting until a started server is ready, saying meanwhile how far it is, and why when it will not be."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import httpx
+
+from pytest_vllm.launch.attach import client_for
+from pytest_vllm.launch.diagnose import boot_error
+from pytest_vllm.launch.phases import STARTED, PhaseReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_vllm.launch.protocol import BootError, Handle
+    from pytest_vllm.profile.model import BootPart
+
+INTERVAL = 0.25
+_ANSWER = 1.0
+_OLD_LINE = 10.0
+
+
+class Clock(Protocol):
+    """Time, as far as waiting needs it."""
+
+    def now(self) -> float:
+        """Seconds that only ever grow."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> float:
+        """Seconds that only ever grow."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a start is.
+
+    Args:
+        elapsed: seconds since the start.
+        phase: "loading weights".
+        detail: "7 of 15 shards", "" when there is none.
+        line_age: seconds since the last log line, None for a server that has no log.
+    """
+
+    elapsed: float
+    phase: str
+    detail: str = ""
+    line_age: float | None = None
+
+    @property
+    def text(self) -> str:
+        """For people; the age of the last line is told once it is worth knowing."""
+        joint = ": " if self.phase == "sizing KV cache" else ", "
+        text = f"{self.phase}{joint}{self.detail}" if self.detail else self.phase
+        if self.line_age is not None and self.line_age >= _OLD_LINE:
+            text += f", last log line {self.line_age:.0f}s ago"
+        return text
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A start that succeeded.
+
+    Args:
+        url: where the server answers.
+        seconds: from the start to the first healthy answer.
+        phases: (phase, second of its begin), in order.
+        facts: figures from the log: `kv-cache-tokens`, `weights-gib`, …
+    """
+
+    url: str
+    seconds: float
+    phases: tuple[tuple[str, float], ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def slowest(self) -> tuple[str, float]:
+        """The phase that took longest, and how many seconds."""
+        ends = [*(at for _, at in self.phases[1:]), self.seconds]
+        spans = [(name, end - at) for (name, at), end in zip(self.phases, ends, strict=True)]
+        return max(spans, key=lambda span: span[1])
+
+
+def wait_ready(
+    handle: Handle,
+    boot: BootPart,
+    on_progress: Callable[[Progress], None] | None = None,
+    clock: Clock | None = None,
+    healthy: Callable[[str], bool] | None = None,
+) -> Boot:
+    """Return once the server answers `/health`. Raises BootError when it died, stalled or took too long.
+
+    Args:
+        handle: a server that has just been started.
+        boot: `timeout` seconds in all, `stalled` seconds without a new log line.
+        on_progress: called at every look, about four times a second.
+        clock: time.
+        healthy: whether the server at a URL is ready; asks `/health` unless given.
+    """
+    clock = clock or SystemClock()
+    with _Health() as health:
+        return _Waiting(handle, boot, clock, healthy or health).until_ready(on_progress or _nobody)
+
+
+def _nobody(progress: Progress) -> None:
+    """Nobody watches."""
+
+
+class _Waiting:
+    def __init__(self, handle: Handle, boot: BootPart, clock: Clock, healthy: Callable[[str], bool]) -> None:
+        self._handle, self._boot, self._clock, self._healthy = handle, boot, clock, healthy
+        self._started = self._line_at = clock.now()
+        self._reader, self._seen = PhaseReader(), 0
+        self._has_logs: bool = getattr(handle, "has_logs", True)
+
+    def until_ready(self, on_progress: Callable[[Progress], None]) -> Boot:
+        while True:
+            self._read()
+            if not self._handle.alive():
+                raise self._died()
+            url = self._handle.url
+            if url and self._healthy(url) and self._handle.alive():
+                self._read()
+                return Boot(url, self._elapsed(), tuple(self._reader.history), dict(self._reader.facts))
+            if self._elapsed() >= self._boot.timeout:
+                raise self._late()
+            if self._has_logs and self._line_age() >= self._boot.stalled:
+                raise self._stalled()
+            on_progress(self._progress())
+            self._clock.sleep(INTERVAL)
+
+    def _read(self) -> None:
+        lines = self._handle.logs(self._seen)
+        if lines:
+            self._seen += len(lines)
+            self._line_at = self._clock.now()
+        for line in lines:
+            self._reader.read(line, self._elapsed())
+
+    def _elapsed(self) -> float:
+        return self._clock.now() - self._started
+
+    def _line_age(self) -> float:
+        return self._clock.now() - self._line_at
+
+    def _progress(self) -> Progress:
+        age = self._line_age() if self._has_logs else None
+        return Progress(self._elapsed(), self._reader.phase, self._reader.detail, age)
+
+    def _noun(self) -> str:
+        return self._handle.description.partition(" ")[0]
+
+    def _died(self) -> BootError:
+        failure: BootError | None = getattr(self._handle, "failure", None)
+        if failure is not None:
+            return failure
+        ended = self._handle.exit()
+        status = "ended" if ended is None or ended.status is None else f"exited with status {ended.status}"
+        if ended is not None and ended.signal:
+            status = f"was ended by {ended.signal}"
+        if ended is not None and ended.oom:
+            status = "was killed because memory ran out"
+        if not self._has_logs:
+            status = "stopped answering"
+        what = f"the {self._noun()} {status} after {_clock_text(self._elapsed())}{self._while()}"
+        return boot_error(what, self._handle.logs(), ended)
+
+    def _late(self) -> BootError:
+        limit = _clock_text(self._boot.timeout)
+        return boot_error(
+            f"the {self._noun()} was not ready within {limit}{self._while()}",
+            self._handle.logs(),
+            None,
+            means="it still runs, but the whole start took longer than [boot] timeout",
+            try_=("give it longer: [boot] timeout = …, when the log shows that it goes on",),
+        )
+
+    def _stalled(self) -> BootError:
+        limit = _clock_text(self._boot.stalled)
+        return boot_error(
+            f"the {self._noun()} logged nothing for {limit}{self._while()}",
+            self._handle.logs(),
+            None,
+            means="it still runs, but nothing shows that its start goes on",
+            try_=("allow longer silence: [boot] stalled = …, when this phase is known to be silent",),
+        )
+
+    def _while(self) -> str:
+        if self._reader.phase == STARTED:
+            return f", though its log says {STARTED}"
+        return f", while {self._progress().text.partition(', last log line')[0]}"
+
+
+class _Health:
+    """Asks `/health`; a proxy that hides it is asked for the models instead."""
+
+    def __init__(self) -> None:
+        self._client: httpx.Client | None = None
+
+    def __call__(self, url: str) -> bool:
+        if self._client is None:
+            self._client = client_for(url, _ANSWER)
+        try:
+            status = self._client.get(f"{url}/health").status_code
+            if status in (404, 405):
+                return self._client.get(f"{url}/v1/models").status_code < 404
+        except httpx.HTTPError:
+            return False
+        return status == 200
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._client is not None:
+            self._client.close()
+
+
+def _clock_text(seconds: float) -> str:
+    """`192` -> `3:12`."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
