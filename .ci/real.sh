@@ -53,7 +53,7 @@ part_real() {
     step "the gate on a real vLLM in a container" \
         gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-smollm2 --vllm-report="$work/report-docker"
     step "a real vLLM: attach, refusals, reaping" \
-        env PYTEST_VLLM_REAL=required PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
+        env PYTEST_VLLM_REAL=1 PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
         .venv/bin/pytest tests -m "real or docker or podman"
 }
 

@@ -1,0 +1,76 @@
+"""Runs of the gate as a person starts them: a process of its own in an empty folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Beyond this a run hangs: the longest on two cores takes a third of it.
+LONGEST_S = 900.0
+
+
+@dataclass(frozen=True)
+class GateRun:
+    """A finished run.
+
+    Args:
+        exit: the process exit status; None when only its report is known.
+        text: what it printed.
+        report: its report.json; empty when there is none.
+    """
+
+    exit: int | None
+    text: str
+    report: dict[str, Any]
+
+    @classmethod
+    def of_folder(cls, folder: Path, exit_status: int | None = None, text: str = "") -> GateRun:
+        """The newest run under a report folder."""
+        reports = sorted(folder.glob("runs/*/report.json"))
+        return cls(exit_status, text, json.loads(reports[-1].read_text("utf-8")) if reports else {})
+
+    @property
+    def answer(self) -> str:
+        """GO, NO-GO, UNDECIDED, DID NOT BOOT."""
+        return str(self.report["answer"]["answer"])
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """Verdict by check id, with its case."""
+        return {row["check"]: row["verdict"] for row in self.report["results"]}
+
+    def reasons(self, *verdicts: str) -> dict[str, str]:
+        """Check id -> reason, of the MUST checks with one of these verdicts."""
+        rows = [
+            row for row in self.report["results"] if row["level"] == "MUST" and row["verdict"] in verdicts
+        ]
+        return {row["check"]: row["reason"] for row in rows}
+
+
+def gate_command(*options: str) -> list[str]:
+    """The command line of a gate run by the Python that runs the tests."""
+    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+
+
+def run_gate(folder: Path, *options: str, **env: str) -> GateRun:
+    """Run the gate in a folder and wait for its end."""
+    done = subprocess.run(
+        gate_command(*options),
+        cwd=folder,
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LONGEST_S,
+        check=False,
+    )
+    print(done.stdout)
+    return GateRun.of_folder(folder / ".vllm", done.returncode, done.stdout)

@@ -1,0 +1,74 @@
+"""A vLLM that a person started by hand, with the engine's own command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from typing import Self
+
+LABEL = f"pytest-vllm.ci={os.environ.get('PYTEST_VLLM_CI', 'by-hand')}"
+READY_WITHIN_S = 300.0
+
+#: The arguments of the profile cpu-smollm2, as a person would write them down.
+SERVE = (
+    "/models/SmolLM2-135M-Instruct",
+    *("--served-model-name", "smollm2-135m"),
+    *("--max-model-len", "4096"),
+    *("--max-num-seqs", "16"),
+    "--enforce-eager",
+    "--enable-prompt-tokens-details",
+)
+
+
+class HandStarted:
+    """A container started with `docker run`, ready once entered, gone once left."""
+
+    def __init__(self, image: str) -> None:
+        """Name what is to be started."""
+        self.image, self.id, self.url = image, "", ""
+
+    def __enter__(self) -> Self:
+        """Start it and wait until it is healthy. Raises RuntimeError with its last lines."""
+        options = ["--detach", "--label", LABEL, "--shm-size", "1g", "--env", "VLLM_CPU_KVCACHE_SPACE=1"]
+        self.id = docker("run", *options, "--publish", "127.0.0.1::8000", self.image, *SERVE)
+        self.url = f"http://{docker('port', self.id, '8000')}"
+        deadline = time.monotonic() + READY_WITHIN_S
+        while not self.healthy():
+            if not self.runs() or time.monotonic() > deadline:
+                log = docker("logs", "--tail", "40", self.id)
+                self.__exit__()
+                raise RuntimeError(f"the server started by hand did not come up:\n{log}")
+            time.sleep(0.5)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Remove it."""
+        docker("rm", "--force", self.id)
+
+    def runs(self) -> bool:
+        """Whether its container runs."""
+        return docker("inspect", "--format", "{{.State.Running}}", self.id) == "true"
+
+    def healthy(self) -> bool:
+        """Whether it answers 200 on /health."""
+        try:
+            with urllib.request.urlopen(f"{self.url}/health", timeout=5) as answer:  # noqa: S310 - loopback
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+
+
+def docker(*words: str) -> str:
+    """What a docker command prints, both streams. Raises CalledProcessError when it fails."""
+    done = subprocess.run(
+        ["docker", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def containers() -> set[str]:
+    """Every container of this machine, running or not."""
+    return set(docker("ps", "--all", "--no-trunc", "--format", "{{.ID}} {{.Image}}").splitlines())

@@ -1,0 +1,68 @@
+"""The main job on real input: a real vLLM in a real container, to a verdict."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.real.gate import GateRun, run_gate
+from tests.real.server import HandStarted, containers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.real, pytest.mark.docker]
+
+
+def test_the_container_is_go(gate_on_container: GateRun) -> None:
+    """Every MUST check of the gate passes on a real vLLM, or names the upstream fault that it waits for."""
+    assert gate_on_container.answer == "GO", gate_on_container.reasons("fail", "undecided")
+    (server,) = gate_on_container.report["servers"]
+    assert server["version"] == "0.32.0"
+    assert not server["simulated"]
+
+
+def test_checks_decided_something(gate_on_container: GateRun) -> None:
+    """Most checks pass; a gate that decides little is no gate."""
+    verdicts = list(gate_on_container.verdicts.values())
+
+    assert len(verdicts) >= 80
+    assert verdicts.count("pass") >= 0.8 * len(verdicts)
+
+
+def test_what_is_waived_is_known_upstream(gate_on_container: GateRun) -> None:
+    """A waiver of the profile names where vLLM's fault is known."""
+    waivers = gate_on_container.report["waivers"]
+
+    assert [
+        one["issue"] for one in waivers if not re.search(r"vllm-project/vllm|https://", one["issue"])
+    ] == []
+
+
+def test_attaching_gives_the_same_verdicts(
+    gate_on_container: GateRun, by_hand: HandStarted, tmp_path: Path
+) -> None:
+    """The same server, started by hand: the same checks say the same, and it goes on running."""
+    attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}")
+
+    there, here = gate_on_container.verdicts, attached.verdicts
+    unwaived = {"waived": "fail"}  # a URL has no profile, and so no waivers
+    differing = {
+        check: (there.get(check), here.get(check))
+        for check in {*there, *here}
+        if unwaived.get(there.get(check, ""), there.get(check)) != here.get(check)
+    }
+    assert differing == {}
+    assert by_hand.runs()
+    assert by_hand.healthy()
+
+
+def test_two_runs_at_once_do_not_meet(by_hand: HandStarted, tmp_path: Path) -> None:
+    """A single check by its id, against the server that another run has used."""
+    before = containers()
+    one = run_gate(tmp_path, f"--vllm-url={by_hand.url}", "--vllm-check=models")
+
+    assert one.exit in {0, 1}, one.text
+    assert containers() == before
