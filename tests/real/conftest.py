@@ -1,6 +1,6 @@
 """A real vLLM in a container, and runs of the gate against it.
 
-They take minutes and need a Docker daemon, so they run only when asked: `PYTEST_VLLM_REAL=1 pytest tests/real`.
+They take minutes and a Docker daemon, so they run only when asked: `PYTEST_VLLM_REAL=1 pytest tests/real`.
 """
 
 from __future__ import annotations
