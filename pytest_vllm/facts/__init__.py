@@ -206,7 +206,7 @@ def log_lines(version: str = "") -> Mapping[str, LogLine]:
 
 
 def startup_errors(version: str = "") -> Mapping[str, dict[str, Any]]:
-    """Start-up failures of a version: id -> condition, flags, match (parts of the message), offline, …"""
+    """Start-up failures of a version: id -> condition, flags, match (parts of the message), exception."""
     return MappingProxyType(entries("startup-errors", version))
 
 

@@ -2,86 +2,166 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from pathlib import Path  # noqa: TC003 - pydantic needs it at run time
-from typing import Any, Literal
+import datetime as dt  # noqa: TC003 - pydantic needs it at run time
+from pathlib import Path  # noqa: TC003 - the same
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from pytest_vllm.profile import units, values
+from pytest_vllm.profile.flags import checked_args, image_version
+from pytest_vllm.profile.limits import Bound, Duration, Limits
+from pytest_vllm.profile.table import Part
 
-def _hyphens(name: str) -> str:
-    return name.rstrip("_").replace("_", "-")
-
-
-class Part(BaseModel):
-    """Base of all tables: immutable, unknown keys refused, hyphenated names."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=_hyphens, populate_by_name=True
-    )
+__all__ = [
+    "BootPart",
+    "Bound",
+    "DeploymentPart",
+    "ExpectPart",
+    "Limits",
+    "Part",
+    "Profile",
+    "Secret",
+    "ServerPart",
+    "Waiver",
+]
 
 
 class Secret(Part):
     """A value that is only named, never written down: `{ from-env = "HF_TOKEN" }`."""
 
     from_env: str
+    """The environment variable that holds it where pytest runs."""
 
 
 LauncherName = Literal["docker", "podman", "process", "attach", "sim"]
+
+EnvValue = Annotated[str | Secret, BeforeValidator(values.environment_value)]
+Gpus = Annotated[str | int | list[str] | None, BeforeValidator(values.gpus)]
+Volume = Annotated[str, AfterValidator(values.volume)]
+Args = Annotated[dict[str, Any], AfterValidator(checked_args)]
 
 
 class ServerPart(Part):
     """`[server]`: what to start and where."""
 
     launcher: LauncherName = "docker"
+    """What starts it."""
     image: str | None = None
+    """The container image; a tag is accepted, the digest is recorded."""
     model: str = ""
+    """What vLLM serves: a repository id or a path (inside the container)."""
     served_model_name: str | None = None
+    """The name that requests use; the model itself unless told otherwise."""
     url: str | None = None
-    api_key: Secret | None = None
-    gpus: str | int | list[str] | None = None
-    env: dict[str, str | Secret] = Field(default_factory=dict)
-    volumes: list[str] = Field(default_factory=list)
-    shm: str | None = None
+    """Base URL of a server that runs already, without `/v1` (launcher attach)."""
+    api_key: Annotated[Secret | None, BeforeValidator(values.reference)] = None
+    """The key that the server asks for, by reference."""
+    gpus: Gpus = None
+    """`all`, a number, or a list of device ids (`0`, `GPU-…`, CDI names such as `nvidia.com/gpu=0`)."""
+    env: dict[str, EnvValue] = Field(default_factory=dict)
+    """Environment variables of the server; secrets by reference."""
+    volumes: list[Volume] = Field(default_factory=list)
+    """`HOST:CONTAINER[:ro]`; `~` and `${NAME}` are resolved where pytest runs."""
+    shm: Annotated[str, AfterValidator(units.shared_memory)] | None = None
+    """Size of /dev/shm as `docker run --shm-size` takes it: `64g` is 64 GiB."""
     ipc: str | None = None
+    """IPC namespace: `host` or `private`."""
+    network: str | None = None
+    """Network of the container: `host`, or the runtime's default when left out."""
+    security_opt: list[str] = Field(default_factory=list)
+    """Security options of the container runtime, such as `label=disable`."""
     entrypoint: list[str] | None = None
+    """Replaces the image's entry point."""
     command: list[str] | None = None
+    """What is run before the arguments: `["vllm", "serve"]`, or a Python module's command line."""
     version: str | None = None
-    side_by_side: bool = False
-    args: dict[str, Any] = Field(default_factory=dict)
+    """vLLM's version, where the image's tag does not tell it."""
+    args: Args = Field(default_factory=dict)
+    """Exactly vLLM's flags without dashes: `true` is a bare flag, a table is JSON."""
+
+    @property
+    def vllm_version(self) -> str:
+        """The version of vLLM as the profile or the image's tag tells it; empty when neither does."""
+        return self.version or image_version(self.image)
+
+
+class DeploymentPart(Part):
+    """`[deployment]`: how it runs in production. The gate boots its own copy, which takes none of this."""
+
+    name: str | None = None
+    """The container's or unit's name."""
+    kind: (
+        Literal["compose", "docker-run", "podman-run", "systemd", "systemd-user", "kubernetes", "shell"]
+        | None
+    ) = None
+    """What it is written down as."""
+    restart: str | None = None
+    """Restart policy: `unless-stopped`, `always`, …"""
+    ports: list[str] = Field(default_factory=list)
+    """Published ports as Docker writes them: `8000:8000`, `127.0.0.1:11437:8000`."""
+    remove: bool = False
+    """Whether the container is removed when it ends (`--rm`)."""
+    service: dict[str, str | list[str]] = Field(default_factory=dict)
+    """Lines of the unit that are no part of the command: `User`, `RestartSec`, …"""
+    replicas: int = Field(default=1, ge=1)
+    """Servers behind the proxy."""
+    proxy: ProxyPart | None = None
+    """What clients reach instead of the server itself."""
+
+
+class ProxyPart(Part):
+    """`[deployment.proxy]`: the proxy in front of the servers."""
+
+    kind: Literal["nginx", "envoy", "other"] = "nginx"
+    """Which proxy."""
+    server_name: str | None = None
+    """The name that clients use."""
+    path: str = "/v1/"
+    """What it passes on."""
+    rate_per_s: float | None = None
+    """Requests per second and client that it lets through."""
+    burst: int | None = None
+    """Requests above the rate that it lets through at once."""
+    buffering: bool = False
+    """Whether it holds responses back; streams need it off."""
+    read_timeout: Duration | None = None
+    """How long it waits for the server's next bytes."""
 
 
 class BootPart(Part):
-    """`[boot]`: how long a start may take. Seconds, once loaded from "15m"."""
+    """`[boot]`: how long a start may take."""
 
-    timeout: float = 900.0
-    stalled: float = 240.0
+    timeout: Duration = 900.0
+    """From start to ready."""
+    stalled: Duration = 240.0
+    """Without a new log line."""
 
 
 class ExpectPart(Part):
     """`[expect]`: what must be there; an absent capability that is expected is a failure."""
 
-    capabilities: list[str] = Field(default_factory=list)
+    capabilities: list[Annotated[str, AfterValidator(values.capability)]] = Field(default_factory=list)
+    """What clients need of this server."""
     version: str | None = None
-    block_size: int | None = None
-
-
-class Bound(Part):
-    """A floor or a ceiling in base units (seconds, bytes, tokens, tokens/s, fractions)."""
-
-    min: float | None = None
-    max: float | None = None
-    at: str | None = None
+    """vLLM's version as `/version` answers."""
+    block_size: int | None = Field(default=None, ge=1)
+    """Tokens per KV cache block."""
 
 
 class Waiver(Part):
     """`[[waive]]`: a failing check that is known, with a reason, an issue, a version range and an end."""
 
-    check: str
-    reason: str
-    issue: str
-    versions: str
+    check: Annotated[str, AfterValidator(values.check_id)]
+    """The check's id, or one case of it in brackets."""
+    reason: Annotated[str, AfterValidator(values.not_blank)]
+    """Why it does not matter to this deployment."""
+    issue: Annotated[str, AfterValidator(values.issue)]
+    """Where the fault is known: a URL, or `owner/repository#number`."""
+    versions: Annotated[str, AfterValidator(values.version_range)]
+    """vLLM versions it holds for: `>=0.27,<0.34`."""
     until: dt.date
+    """The last day on which it holds."""
 
 
 class Profile(Part):
@@ -91,14 +171,22 @@ class Profile(Part):
     """
 
     name: str = ""
-    description: str = ""
     source: Path | None = None
+    description: str = ""
+    """One line for people."""
     hardware: str | None = None
+    """The hardware file: memory, bandwidth and FLOPs."""
     model: str | None = None
+    """The model file: layers, heads, bytes per weight."""
     server: ServerPart = Field(default_factory=ServerPart)
     boot: BootPart = Field(default_factory=BootPart)
     expect: ExpectPart = Field(default_factory=ExpectPart)
-    limits: dict[str, Bound] = Field(default_factory=dict)
-    regression: dict[str, float] = Field(default_factory=dict)
+    limits: Limits = Field(default_factory=Limits)
     waive: list[Waiver] = Field(default_factory=list)
+    deployment: DeploymentPart = Field(default_factory=DeploymentPart)
     defects: list[str] = Field(default_factory=list)
+    """Faults that the simulator is to have."""
+
+
+#: Fields of a profile that no file sets.
+GIVEN = ("name", "source")

@@ -1,0 +1,111 @@
+"""Values of a profile that need more than a type: environment, GPUs, volumes, ids, ranges.
+
+Rejections are ValueErrors throughout: they are what pydantic reports.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from pydantic_core import PydanticCustomError
+
+from pytest_vllm.profile.words import unknown
+from pytest_vllm.target import CAPABILITIES
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CHECK_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+(\[[^\]]+\])?")
+_ISSUE = re.compile(r"https?://\S+|[\w.-]+/[\w.-]+#\d+")
+_REFERENCE = {"from-env", "from_env"}
+
+REFERENCE_SHAPE = 'write { from-env = "NAME" }'
+
+
+def reference(value: Any) -> Any:
+    """`{ from-env = "NAME" }`; a literal is refused."""
+    name = value.get("from-env", value.get("from_env")) if isinstance(value, dict) else None
+    if isinstance(value, dict) and (not isinstance(name, str) or not value.keys() <= _REFERENCE):
+        raise ValueError(f"not a reference to a secret: {REFERENCE_SHAPE}")
+    if isinstance(value, str):
+        raise PydanticCustomError(
+            "literal", "a secret is never written down: {fix}", {"fix": REFERENCE_SHAPE}
+        )
+    if isinstance(name, str) and not _ENV_NAME.fullmatch(name):
+        raise ValueError("from-env names an environment variable, such as HF_TOKEN")
+    return value
+
+
+def environment_value(value: Any) -> Any:
+    """Text, a number, or a reference."""
+    if isinstance(value, bool):  # a kind of int to Python
+        raise ValueError('an environment variable is text: write "1" or "0"')  # noqa: TRY004
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, dict):
+        return reference(value)
+    if isinstance(value, list):
+        raise ValueError("an environment variable is text, not a list")  # noqa: TRY004
+    return value
+
+
+def gpus(value: Any) -> Any:
+    """`all`, a number of GPUs, or device ids (`0`, `GPU-…`, `nvidia.com/gpu=0`)."""
+    if isinstance(value, bool) or not isinstance(value, str | int | list | None):
+        raise ValueError(  # noqa: TRY004
+            'write "all", a number of GPUs, or a list of device ids such as ["0"] or ["nvidia.com/gpu=0"]'
+        )
+    if isinstance(value, int) and value < 1:
+        raise ValueError("leave gpus out for a server without GPUs")
+    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+        raise ValueError('device ids are text, such as ["0", "1"]')
+    return value
+
+
+def volume(value: str) -> str:
+    """`HOST:CONTAINER`, with `:ro` or `:rw` behind it at will."""
+    parts = value.split(":")
+    if len(parts) not in (2, 3) or not all(parts) or not parts[1].startswith("/"):
+        raise ValueError('not a volume, such as "/opt/hf:/root/.cache/huggingface" or "models:/models:ro"')
+    if len(parts) == 3 and not set(parts[2].split(",")) <= {"ro", "rw", "z", "Z"}:
+        raise ValueError(f"a volume ends in ro, rw, z or Z, not in {parts[2]!r}")
+    return value
+
+
+def capability(value: str) -> str:
+    """A name of `pytest_vllm.target.CAPABILITIES`."""
+    if value not in CAPABILITIES:
+        raise PydanticCustomError("choice", "{text}", {"text": unknown("capability", value, CAPABILITIES)})
+    return value
+
+
+def check_id(value: str) -> str:
+    """A check's id, or one case of it in brackets."""
+    if not _CHECK_ID.fullmatch(value):
+        raise ValueError("not a check's id, such as 'stream.usage.final-chunk' (see `pytest-vllm checks`)")
+    return value
+
+
+def issue(value: str) -> str:
+    """Where the fault is known: a URL, or `owner/repository#number`."""
+    if not _ISSUE.fullmatch(value):
+        raise ValueError("not a place where the fault is known: a URL or owner/repository#number")
+    return value
+
+
+def version_range(value: str) -> str:
+    """A range of vLLM versions: `>=0.27,<0.34`."""
+    try:
+        given = SpecifierSet(value)
+    except InvalidSpecifier:
+        given = SpecifierSet()
+    if not list(given):
+        raise ValueError('not a range of versions, such as ">=0.27,<0.34"')
+    return value
+
+
+def not_blank(value: str) -> str:
+    """Text that says something."""
+    if not value.strip():
+        raise ValueError("it is empty")
+    return value
