@@ -53,6 +53,7 @@ class ServerRun:
         options: the pytest options that reach such a server again (`--vllm-profile=sim`); empty: derived.
         files: recording key -> its file, relative to the run folder.
         log_file: where the whole log lies, relative to the run folder.
+        key_env: the environment variable that holds the API key.
     """
 
     server: Server
@@ -66,6 +67,7 @@ class ServerRun:
     options: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     log_file: str = "server.log"
+    key_env: str = "VLLM_API_KEY"
 
     @property
     def selection(self) -> str:

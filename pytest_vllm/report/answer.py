@@ -42,9 +42,7 @@ def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style:
     lines = _tables(record, results, style)
     lines += _deaths(record, redactor, style)
     lines += _lists(record, results, redactor, style)
-    if record.phases:
-        phases = ", ".join(summary.phase_text(phase) for phase in record.phases)
-        lines += _labelled("phases", wrap(printable(redactor.text(phases)), style.width - LABEL))
+    lines += _phases(record, redactor, style)
     if record.replayed:
         lines.append(f"{'replayed':{LABEL}}{redactor.text(record.replayed)}, no server was asked")
     folder = redactor.text(shown_path(record.folder))
@@ -91,7 +89,8 @@ def _deaths(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
             lines += [style.bad(shown[0]), *shown[1:]]
             last = [printable(redactor.text(line)) for _, line in run.log[-LAST_LOG_LINES:]]
             lines += [clip(f"{'':{LABEL}}{line}", style.width) for line in last]
-            lines.append(f"{'':{LABEL}}{run.log_file}, {count(len(run.log), 'line')}")
+            log = redactor.text(shown_path(record.folder / run.log_file))
+            lines.append(f"{'':{LABEL}}{log}, {count(len(run.log), 'line')}")
     return lines
 
 
@@ -106,23 +105,36 @@ def _lists(record: RunRecord, results: Sequence[Result], redactor: Redactor, sty
     return [*lines, *_waived(record, of[Verdict.WAIVED], redactor, style, several=several)]
 
 
+def _phases(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
+    rows: dict[str, list[str]] = {}
+    for phase in record.phases:
+        rows.setdefault(str(phase.detail.get("profile", "")), []).append(summary.phase_text(phase))
+    lines = []
+    for name, texts in rows.items():
+        text = ", ".join(texts)
+        shown = f"{name}: {text}" if len(rows) > 1 and name else text
+        lines += wrap(printable(redactor.text(shown)), style.width - LABEL)
+    return _labelled("phases", lines)
+
+
 def _name(row: Result, *, several: bool) -> str:
     family = "" if row.family is Family.CONFORMANCE else f" ({row.family})"
     return printable(f"{row.check}{f' on {row.profile}' if several else ''}{family}")
 
 
 def _failed(rows: Sequence[Result], style: Style, *, several: bool) -> list[str]:
-    shown = []
-    for row in rows:
-        name = _name(row, several=several)
-        gap = " " * max(2, 36 - columns(name))
-        shown.append(clip(f"{name}{gap}{printable(row.fact)}", style.width - LABEL))
+    names = [_name(row, several=several) for row in rows]
+    widest = min(46, max((columns(name) for name in names), default=0))
+    shown = [
+        f"{name}{' ' * max(0, widest - columns(name))}  {printable(row.fact)}"
+        for name, row in zip(names, rows, strict=True)
+    ]
     return _counted("failed", len(rows), _capped(shown, style), paint=style.bad)
 
 
 def _grouped(word: str, rows: Sequence[Result], style: Style) -> list[str]:
     shown: list[str] = []
-    groups = summary.by_reason(rows)
+    groups = summary.by_reason((row.reason, row.check) for row in rows)
     for group in groups[: MOST_ROWS // 2]:
         text = f"{summary.names(group.checks)}: {group.reason}"
         shown += wrap(printable(text), style.width - LABEL)[:4]
@@ -175,7 +187,8 @@ def _answers(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
     else:
         about = "".join(_called(name, simulated=simulated) for name, simulated in profiles.items())
     rows.append(_Answer(record.answer, about, record.why, record.seconds, record.seconds_of("boot")))
-    return [line for row in rows for line in row.lines(redactor, style)]
+    widest = max(len(row.answer) for row in rows)
+    return [line for row in rows for line in row.lines(widest, redactor, style)]
 
 
 def _profile_answer(record: RunRecord, name: str, *, simulated: bool) -> _Answer:
@@ -200,12 +213,13 @@ class _Answer:
     took: float
     boot: float
 
-    def lines(self, redactor: Redactor, style: Style) -> list[str]:
+    def lines(self, widest: int, redactor: Redactor, style: Style) -> list[str]:
         """The answer, never cut: the times go to a line of their own where both do not fit."""
         paints = {"GO": style.good, "NO-GO": style.bad, DID_NOT_BOOT: style.bad}
         paint = paints.get(self.answer, style.doubtful)
         text = printable(redactor.text(f"{self.about}: {self.why}" if self.about else self.why))
         times = f"{clock(self.took)} in all" + (f", {clock(self.boot)} booting" if self.boot else "")
-        if len(self.answer) + columns(text) + len(times) + 5 <= style.width:
-            return [f"{paint(self.answer)}  {text}   {times}"]
-        return [f"{'time':{LABEL}}{times}", f"{paint(self.answer)}  {text}"]
+        answer = paint(self.answer) + " " * (widest - len(self.answer))
+        if widest + columns(text) + len(times) + 5 <= style.width:
+            return [f"{answer}  {text}   {times}"]
+        return [f"{'time':{LABEL}}{times}", f"{answer}  {text}"]

@@ -14,6 +14,7 @@ from pytest_vllm.specs import url_of
 from pytest_vllm.verdict import Verdict
 from pytest_vllm.wire.redact import HIDDEN
 from pytest_vllm.wire.sse import read_stream
+from pytest_vllm.wire.store import SUFFIX, file_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,6 @@ LOG_LAG = 0.5
 ACCOUNTABLE = frozenset({Verdict.FAIL, Verdict.UNDECIDED, Verdict.ADVISORY, Verdict.WAIVED})
 
 _LOUD = re.compile(r"\b(WARNING|ERROR|CRITICAL|FATAL|Traceback|\w+(Error|Exception)\b)")
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class Evidence:
     """What a person needs to act on a result.
 
     Args:
-        exhibits: the exchanges that were judged, at most three.
+        keys: the exchanges that are shown, at most three.
+        exhibits: what is shown of them.
         left_out: how many more there are.
         log: server log lines of that time window, warnings and errors first.
         log_total: how many lines the window held.
@@ -83,6 +84,7 @@ class Evidence:
         script: the curl script, relative to the run folder.
     """
 
+    keys: tuple[str, ...]
     exhibits: tuple[Exhibit, ...]
     left_out: int
     log: tuple[str, ...]
@@ -100,6 +102,7 @@ def evidence_of(result: Result, run: ServerRun, redactor: Redactor) -> Evidence:
     log = _log_window(run, recordings)
     loud_first = sorted(log, key=lambda line: not _LOUD.search(line))
     return Evidence(
+        keys=tuple(keys),
         exhibits=tuple(_exhibit(key, result.reason, run, redactor) for key in keys),
         left_out=len(result.exchanges) - len(keys),
         log=tuple(clip(printable(redactor.text(line)), LOG_COLUMNS) for line in loud_first[:LOG_LINES_SHOWN]),
@@ -127,7 +130,7 @@ def rerun(result: Result, run: ServerRun) -> str:
 
 def script_file(check: str) -> str:
     """Where the curl script of a check lies: `checks/ID.sh` in the run folder."""
-    return f"checks/{_UNSAFE.sub('_', check).strip('_')}.sh"
+    return f"checks/{file_name(check).removesuffix(SUFFIX)}.sh"
 
 
 def body_text(request: Request) -> str:

@@ -16,7 +16,7 @@ from pytest_vllm.report.text import around, clip, printable, wrap
 from pytest_vllm.wire.sse import read_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_vllm.wire.recording import Recording
     from pytest_vllm.wire.redact import Redactor
@@ -167,9 +167,27 @@ def _event_text(event: Event, text: str, before: dict[str, Any], redactor: Redac
     if fields is None:
         return printable(name + text + faults)
     new = [(path, value) for path, value in fields.items() if path not in before or before[path] != value]
-    new.sort(key=lambda leaf: leaf[0] in _BOILERPLATE)
-    shown = "  ".join(f"{path.removeprefix('choices[0].')} {outline(value)}" for path, value in new)
+    shown = "  ".join(_pairs(sorted(new, key=_interest)))
     return printable(name) + (shown or "the same as the event before") + printable(faults)
+
+
+def _interest(leaf: tuple[str, Any]) -> int:
+    """Content before nulls and indexes, those before what every event of a stream repeats."""
+    path, value = leaf
+    if path in _BOILERPLATE:
+        return 2
+    return 1 if value is None or path.endswith(".index") else 0
+
+
+def _pairs(found: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """`delta.tool_calls[0].id "c1"`, `.function.name "f"`: a leading dot stands for the same list item."""
+    parent = ""
+    for path, value in found:
+        path = path.removeprefix("choices[0].")  # noqa: PLW2901 - the short name of the same thing
+        head, bracket, tail = path.rpartition("]")
+        item = head + bracket
+        yield f"{tail if item and item == parent else path} {outline(value)}"
+        parent = item
 
 
 def _fields(text: str, redactor: Redactor) -> dict[str, Any] | None:

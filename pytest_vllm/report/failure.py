@@ -49,12 +49,15 @@ def failure_block(
     width = style.width
     lines = _requirement(result, run, style)
     for exhibit in evidence.exhibits:
-        lines += ["", *_exhibit_lines(exhibit, width)]
+        lines += ["", *exhibit_lines(exhibit, folder, width)]
     if evidence.left_out:
-        shown = count(evidence.left_out, "more exchange")
-        lines += ["", clip(f"… {shown} of this check, in {shown_path(folder)}", width)]
-    lines += ["", *_log_lines(evidence, width)]
-    lines += _where(result, evidence, width)
+        lines += ["", f"… {count(evidence.left_out, 'more exchange')} of this check"]
+    lines.append("")
+    if run.died and all(exhibit.status is None for exhibit in evidence.exhibits):
+        lines.append(f"{'server':{LABEL}}died while it was being tested, see the verdict")
+    else:
+        lines += _log_lines(evidence, folder, width)
+        lines += _where(result, evidence, width)
     if before:
         lines.append(clip(f"{'before':{LABEL}}{printable(redactor.text(before))}", width))
     lines.append(f"{'rerun':{LABEL}}{redactor.text(rerun) or evidence.rerun}")
@@ -77,24 +80,23 @@ def _requirement(result: Result, run: ServerRun, style: Style) -> list[str]:
     return lines
 
 
-def _exhibit_lines(exhibit: Exhibit, width: int) -> list[str]:
+def exhibit_lines(exhibit: Exhibit, folder: Path, width: int) -> list[str]:
+    """One exchange: `>` what was sent, `<` what came back."""
     if not exhibit.request:
         return [clip(f"> {exhibit.key}: {exhibit.error}", width)]
     headers = "   ".join(exhibit.headers)
     lines = [clip(f"> {exhibit.request:36} {headers}".rstrip(), width)]
     if exhibit.body:
         lines.append(clip(f"> {exhibit.body}", width))
-    lines.append(clip(f"< {_answer(exhibit)}", width))
-    named = False
-    for line in exhibit.lines:
-        lines.append(_response_line(line, "" if named else exhibit.file, width))
-        named = named or bool(line.left_out)
-    if exhibit.file and not named:
-        lines.append(f"<    full record {exhibit.file}")
+    lines.append(clip(f"< {answer_text(exhibit)}", width))
+    lines += [_response_line(line, width) for line in exhibit.lines]
+    if exhibit.file:
+        lines.append(f"<    full record {shown_path(folder / exhibit.file)}")
     return lines
 
 
-def _answer(exhibit: Exhibit) -> str:
+def answer_text(exhibit: Exhibit) -> str:
+    """`200  text/event-stream  14 events in 0.82s`."""
     if exhibit.status is None:
         return f"no response after {exhibit.seconds:.2f}s: {exhibit.error or 'the reason is unknown'}"
     size = count(exhibit.size, "byte") if exhibit.events is None else count(exhibit.events, "event")
@@ -102,19 +104,18 @@ def _answer(exhibit: Exhibit) -> str:
     return f"{exhibit.status}  {kind}  {size} in {exhibit.seconds:.2f}s"
 
 
-def _response_line(line: Line, file: str, width: int) -> str:
+def _response_line(line: Line, width: int) -> str:
     if line.left_out:
-        where = f", full record {file}" if file else ""
-        return f"<    …       {line.left_out} more{where}"
+        return f"<    …       {line.left_out} more"
     at = "" if line.at is None else f"{line.at:.2f}s"
     return clip(f"<    {at:7} {line.text}".rstrip(), width)
 
 
-def _log_lines(evidence: Evidence, width: int) -> list[str]:
+def _log_lines(evidence: Evidence, folder: Path, width: int) -> list[str]:
     lines = [clip(f"{'server':{LABEL}}{line}", width) for line in evidence.log]
     if evidence.log_total:
         total = count(evidence.log_total, "line")
-        lines.append(f"{'':{LABEL}}{evidence.log_file}, {total} in this window")
+        lines.append(f"{'':{LABEL}}{shown_path(folder / evidence.log_file)}, {total} in this window")
     return lines
 
 

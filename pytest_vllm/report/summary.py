@@ -62,11 +62,11 @@ def suites(results: Iterable[Result]) -> list[Suite]:
     return [Suite(profile, area, counts) for (profile, area), counts in counted.items()]
 
 
-def by_reason(results: Iterable[Result]) -> list[Group]:
-    """Check ids by the first line of their reason, the largest group first."""
+def by_reason(rows: Iterable[tuple[str, str]]) -> list[Group]:
+    """(reason, check id) pairs by the first line of the reason, the largest group first."""
     groups: dict[str, list[str]] = {}
-    for row in results:
-        groups.setdefault(row.reason.split("\n")[0], []).append(row.check)
+    for reason, check in rows:
+        groups.setdefault(reason.split("\n")[0], []).append(check)
     ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
     return [Group(reason, tuple(checks)) for reason, checks in ordered]
 

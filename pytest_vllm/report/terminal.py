@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_vllm.profile.model import Profile
-    from pytest_vllm.runrecord import BootFailure
+    from pytest_vllm.runrecord import BootFailure, RunRecord
     from pytest_vllm.target import Server
     from pytest_vllm.wire.redact import Redactor
 
@@ -38,7 +38,7 @@ __all__ = [
     "verdict_lines",
 ]
 
-LABEL, EVIDENCE_LINES = 15, 20
+LABEL, EVIDENCE_LINES, EVIDENCE_ROWS = 15, 20, 4
 
 
 class HeaderOptions(Protocol):
@@ -120,9 +120,11 @@ def probe_text(server: Server, expected: Iterable[str] = ()) -> str:
     return "; ".join(parts)
 
 
-def verdict_heading(*, simulated: bool, style: Style = PLAIN) -> str:
+def verdict_heading(record: RunRecord, *, style: Style = PLAIN) -> str:
     """The title of the verdict, in the manner of pytest's own."""
-    return ruled("vllm verdict (simulated)" if simulated else "vllm verdict", style.width)
+    simulated = [run.server.simulated for run in record.servers.values()]
+    mark = "" if not any(simulated) else " (simulated)" if all(simulated) else " (partly simulated)"
+    return ruled(f"vllm verdict{mark}", style.width)
 
 
 def did_not_boot_block(
@@ -136,12 +138,17 @@ def did_not_boot_block(
         style: colour and width.
     """
     failure = scrub(failure, redactor or redactor_for(()))
-    evidence = [line for text in failure.evidence for line in text.split("\n")]
+    evidence = [
+        row
+        for text in failure.evidence
+        for line in text.split("\n")
+        for row in wrap(printable(line), style.width - 2)[:EVIDENCE_ROWS]
+    ]
     lines = [style.bad(ruled("vllm: did not boot", style.width))]
     lines += wrap(printable(boot_failure_text(failure)), style.width)
     if len(evidence) > EVIDENCE_LINES:
         lines.append(f"  … {count(len(evidence) - EVIDENCE_LINES, 'earlier line')}")
-    lines += [clip(f"  {printable(line)}", style.width) for line in evidence[-EVIDENCE_LINES:]]
+    lines += [f"  {line}" for line in evidence[-EVIDENCE_LINES:]]
     for label, texts in (
         ("what it means", [failure.means]),
         ("try", failure.try_),

@@ -104,6 +104,8 @@ def around(text: str, needle: str, width: int) -> str:
 
 def wrap(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` columns, broken at spaces where there are any."""
+    if columns(text) <= width:
+        return [text]
     lines, line = [], ""
     for word in text.split(" "):
         rest = word

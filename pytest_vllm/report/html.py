@@ -1,0 +1,100 @@
+"""`report.html`: one self-contained page, readable on a phone and in the dark.
+
+A view of the JSON document. The page loads nothing and runs only its own script: its content security
+policy names the hashes of both, so that nothing a server said could run even if it were not escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from pytest_vllm.report.evidence import Exhibit
+from pytest_vllm.report.failure import answer_text
+from pytest_vllm.report.summary import COLUMNS, by_reason, names, phase_text
+from pytest_vllm.report.text import clock, count, printable
+from pytest_vllm.report.timeline import timeline
+from pytest_vllm.runrecord import Phase
+from pytest_vllm.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HERE = Path(__file__).parent
+
+#: Worst first, as a reader wants them.
+ORDER = (
+    Verdict.FAIL,
+    Verdict.UNDECIDED,
+    Verdict.ADVISORY,
+    Verdict.WAIVED,
+    Verdict.NOT_RUN,
+    Verdict.PASS,
+)
+
+#: What the words mean, for people who see the page without the manual.
+LEGEND = {
+    "pass": "the requirement holds",
+    "fail": "a MUST requirement does not hold; this makes the answer NO-GO",
+    "advisory": "a SHOULD requirement does not hold; the answer does not depend on it",
+    "waived": "it does not hold, and the profile accepts that until a date",
+    "not-run": "the server lacks what the check needs, and the profile does not expect it",
+    "undecided": "the evidence allows no judgement; the server is not accused",
+}
+
+
+def render(document: Mapping[str, Any]) -> str:
+    """The HTML report of a JSON report."""
+    css = (HERE / "report.css").read_text("utf-8")
+    script = (HERE / "report.js").read_text("utf-8")
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.filters |= {"clock": clock, "count": count, "fact": _fact, "answer": _answer}
+    order = {verdict: place for place, verdict in enumerate(ORDER)}
+    rows = sorted(document["results"], key=lambda row: order[row["verdict"]])
+    not_run = [(row["reason"], row["check"]) for row in rows if row["verdict"] == Verdict.NOT_RUN]
+    return environment.get_template("report.html.j2").render(
+        document,
+        css=Markup(css),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own file
+        policy=f"default-src 'none'; style-src '{_hash(css)}'; script-src '{_hash(script)}'; base-uri 'none'",
+        rows=rows,
+        order=[str(verdict) for verdict in ORDER],
+        columns={str(verdict): word for verdict, word in COLUMNS.items()},
+        legend=LEGEND,
+        not_run=[(names(group.checks), group.reason) for group in by_reason(not_run)],
+        phases_text=[phase_text(Phase(**phase)) for phase in document["phases"]],
+        timelines={one["profile"]: Markup(timeline(one["exchanges"])) for one in document["servers"]},  # noqa: S704 - escaped there
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _shown(value: Any) -> Any:
+    """What the template prints: strings with everything that does not print written as its escape."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return "\n".join(printable(line) for line in value.split("\n"))
+    return value
+
+
+def _fact(text: str) -> Markup:
+    """A requirement, with what it quotes in backticks as code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(_shown(text)))))  # noqa: S704 - escaped
+
+
+def _answer(values: Mapping[str, Any]) -> str:
+    return answer_text(Exhibit(**values))

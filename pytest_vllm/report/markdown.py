@@ -1,0 +1,205 @@
+"""`report.md`: the answer for a CI job's summary page, below 60 kB however much failed.
+
+A view of the JSON document. Whatever a server said stands in code, where it can format nothing.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from pytest_vllm.report import summary
+from pytest_vllm.report.evidence import Exhibit
+from pytest_vllm.report.excerpt import Line
+from pytest_vllm.report.failure import exhibit_lines
+from pytest_vllm.report.text import WIDTH, clip, clock, count, paragraphs, printable
+from pytest_vllm.runrecord import Phase
+from pytest_vllm.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+LIMIT = 60_000
+#: Bytes that the lists after the failures may take.
+TAIL = 12_000
+MOST_ROWS = 40
+_CODE = re.compile("`([^`]+)`")
+_ESCAPED = re.compile(r"([\\*_{}\[\]<>|#~@])")
+
+
+def render(document: Mapping[str, Any]) -> str:
+    """The Markdown report of a JSON report, in fewer than 60,000 bytes."""
+    blocks = [*_answer(document), *_boot_failures(document), *_deaths(document), _table(document)]
+    head = "\n\n".join(block for block in blocks if block)
+    tail = _within(_tail(document), TAIL, "… more in report.html")
+    room = LIMIT - len(head.encode()) - len(tail.encode()) - 200
+    failures = _within(_failures(document), room, "… more failures in report.html")
+    return "\n\n".join(part for part in (head, failures, tail) if part) + "\n"
+
+
+def _within(blocks: Iterable[str], room: int, more: str) -> str:
+    """As many whole blocks as the room takes; `more` says that some are missing."""
+    taken: list[str] = []
+    for block in blocks:
+        room -= len(block.encode()) + 2
+        if room < 0:
+            return "\n\n".join([*taken, more])
+        taken.append(block)
+    return "\n\n".join(taken)
+
+
+def _answer(document: Mapping[str, Any]) -> list[str]:
+    answer, run = document["answer"], document["run"]
+    profiles = document["profiles"]
+    about = ", ".join(_named(profile) for profile in profiles) or "no server"
+    boot = sum(profile["boot_seconds"] for profile in profiles)
+    took = f"{clock(run['seconds'])} in all" + (f", {clock(boot)} booting" if boot else "")
+    lines = [f"## {answer['answer']}: {about}", f"{_plain(answer['why'])}. {took}."]
+    if answer["simulated"]:
+        lines.append("**Simulated**: the simulator answered, no vLLM and no GPU was involved.")
+    if len(profiles) > 1:
+        each = [f"- **{one['answer']}** {_named(one)}: {_plain(one['why'])}" for one in profiles]
+        lines.append("\n".join(each[:MOST_ROWS]))
+    if run["replayed"]:
+        lines.append(f"Judged again from the recordings in {_code(run['replayed'])}; no server was asked.")
+    return lines
+
+
+def _named(profile: Mapping[str, Any]) -> str:
+    name = _plain(clip(printable(profile["name"]), WIDTH))
+    return f"{name} (simulated)" if profile["simulated"] else name
+
+
+def _boot_failures(document: Mapping[str, Any]) -> list[str]:
+    blocks = []
+    for failure in document["boot_failures"]:
+        lines = [row for text in failure["evidence"][-20:] for row in paragraphs(text, WIDTH)]
+        blocks.append(f"### {_plain(failure['profile'])} did not boot\n\n{_plain(failure['what'])}")
+        blocks += [_fenced(lines)] if lines else []
+        blocks += [f"What it means: {_plain(failure['means'])}"] if failure["means"] else []
+        blocks += ["\n".join(f"- try {_plain(text)}" for text in failure["try"])] if failure["try"] else []
+    return blocks
+
+
+def _deaths(document: Mapping[str, Any]) -> list[str]:
+    died = [server for server in document["servers"] if server["died"]]
+    return [f"**The server died.** {_plain(one['profile'])}: {_plain(one['died'])}" for one in died]
+
+
+def _table(document: Mapping[str, Any]) -> str:
+    several = len(document["profiles"]) > 1
+    words = list(summary.COLUMNS.values())
+    lines = [f"| suite | {' | '.join(words)} |", f"|---|{'---:|' * len(words)}"]
+    for row in document["suites"][:MOST_ROWS]:
+        name = f"{row['profile']}: {row['suite']}" if several else row["suite"]
+        cells = " | ".join(str(row["counts"][str(verdict)] or "·") for verdict in summary.COLUMNS)
+        lines.append(f"| {_plain(clip(printable(name), WIDTH))} | {cells} |")
+    if len(document["suites"]) > MOST_ROWS:
+        lines.append(f"\n… {len(document['suites']) - MOST_ROWS} more suites in report.html")
+    return "\n".join(lines) if document["suites"] else ""
+
+
+def _failures(document: Mapping[str, Any]) -> list[str]:
+    blocks = []
+    for verdict, title in ((Verdict.FAIL, "Failed"), (Verdict.UNDECIDED, "Undecided")):
+        rows = [row for row in document["results"] if row["verdict"] == verdict]
+        if rows:
+            blocks.append(f"### {title}: {len(rows)}")
+            blocks += [_failure(row, Path(document["run"]["folder"])) for row in rows]
+    return blocks
+
+
+def _failure(row: Mapping[str, Any], folder: Path) -> str:
+    name = html.escape(clip(printable(row["check"]), WIDTH))
+    fact = _CODE.sub(r"<code>\1</code>", html.escape(clip(printable(row["fact"]), 2 * WIDTH)))
+    family = "" if row["family"] == "conformance" else f", {row['family']}"
+    head = f"<details><summary><code>{name}</code> {row['level']}{family}: {fact}</summary>"
+    lines = paragraphs(row["reason"] or "no reason was given", WIDTH)
+    evidence = row["evidence"]
+    rerun = ""
+    if evidence:
+        for values in evidence["exchanges"]:
+            lines += ["", *exhibit_lines(_exhibit(values), folder, WIDTH)]
+        log = [clip(f"server  {line}", WIDTH) for line in evidence["log"]]
+        lines += ["", *log] if log else []
+        rerun = f"\n\nRerun: {_code(evidence['rerun'])}"
+    spec = _plain(row["spec"])
+    if row["spec_url"]:
+        spec = f"[{spec}]({quote(row['spec_url'], safe=':/#?&=%')})"
+    where = f"Spec: {spec}, source: {_code(row['source'])}" if row["source"] else f"Spec: {spec}"
+    return f"{head}\n\n{_fenced(lines)}\n\n{where}{rerun}\n\n</details>"
+
+
+def _exhibit(values: Mapping[str, Any]) -> Exhibit:
+    lines = tuple(Line(**line) for line in values["lines"])
+    return Exhibit(**{**values, "lines": lines, "headers": tuple(values["headers"])})
+
+
+def _tail(document: Mapping[str, Any]) -> list[str]:
+    rows = document["results"]
+    blocks = []
+    not_run = [(row["reason"], row["check"]) for row in rows if row["verdict"] == Verdict.NOT_RUN]
+    groups = [
+        f"- {_plain(summary.names(group.checks))}: {_plain(clip(printable(group.reason), 2 * WIDTH))}"
+        for group in summary.by_reason(not_run)
+    ]
+    advisory = [f"- {_code(row['check'])} {_fact(row['fact'])}" for row in _of(rows, Verdict.ADVISORY)]
+    waived = [
+        f"- {_code(row['check'])} {_plain(clip(printable(row['reason']), 2 * WIDTH))}"
+        for row in _of(rows, Verdict.WAIVED)
+    ]
+    for title, number, lines in (
+        ("Not run", len(not_run), groups),
+        ("Advisory", len(advisory), advisory),
+        ("Waived", len(waived), waived),
+    ):
+        if lines:
+            more = [f"- … {len(lines) - MOST_ROWS} more"] if len(lines) > MOST_ROWS else []
+            blocks.append(f"### {title}: {number}\n\n" + "\n".join([*lines[:MOST_ROWS], *more]))
+    return [*blocks, *_time(document)]
+
+
+def _of(rows: Sequence[Mapping[str, Any]], verdict: Verdict) -> list[Mapping[str, Any]]:
+    return [row for row in rows if row["verdict"] == verdict]
+
+
+def _time(document: Mapping[str, Any]) -> list[str]:
+    phases = [summary.phase_text(Phase(**phase)) for phase in document["phases"]]
+    blocks = [f"Time: {_plain(', '.join(phases[:MOST_ROWS]))}."] if phases else []
+    servers = [
+        f"{_plain(one['profile'])}: vLLM {_plain(one['version'] or 'version unknown')}, {one['launcher']}, "
+        f"{_code(one['model'])}"
+        for one in document["servers"]
+    ]
+    blocks += ["; ".join(servers[:MOST_ROWS]) + "."] if servers else []
+    count_of = count(len(document["results"]), "check")
+    return [*blocks, f"{count_of}, run {_code(document['run']['id'])}; everything is in report.html."]
+
+
+def _plain(text: str) -> str:
+    """Text that formats nothing, mentions nobody and opens no tag."""
+    return _ESCAPED.sub(r"\\\1", printable(text)).replace("`", "\\`")
+
+
+def _fact(text: str) -> str:
+    """A requirement: what it quotes in backticks is code, the rest formats nothing."""
+    parts = _CODE.split(text)
+    return "".join(_code(part) if place % 2 else _plain(part) for place, part in enumerate(parts))
+
+
+def _code(text: str) -> str:
+    """Text as inline code, whatever backticks it holds."""
+    shown = clip(printable(text), 2 * WIDTH)
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
+    pad = " " if "`" in shown else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}"
+
+
+def _fenced(lines: Sequence[str]) -> str:
+    """Lines as a code block that nothing inside can end."""
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([f"{fence}text", *lines, fence])

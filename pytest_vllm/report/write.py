@@ -1,0 +1,74 @@
+"""Writes a run's reports into its folder, each file at once or not at all."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.report import json_report, markdown
+from pytest_vllm.report.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_vllm.report.json_report import CurlWriter
+    from pytest_vllm.runrecord import RunRecord
+    from pytest_vllm.wire.redact import Redactor
+
+SHEBANG = "#!/bin/sh\n"
+
+
+def write_all(
+    record: RunRecord, redactor: Redactor, folder: Path, *, curl: CurlWriter | None = None
+) -> dict[str, Path]:
+    """Write report.json, report.md, report.html and a curl script per check that did not pass.
+
+    Args:
+        record: the run.
+        redactor: takes secrets out of every file.
+        folder: the run folder; made when it does not exist.
+        curl: writes a request as a script; `wire.curl.curl` unless given.
+
+    Returns:
+        file name (relative to the folder) -> path of everything that was written.
+    """
+    # Imported here: no other pytest run of this environment shall pay for a template engine and a client.
+    from pytest_vllm.report import html  # noqa: PLC0415
+    from pytest_vllm.wire.curl import curl as wire_curl  # noqa: PLC0415
+
+    document = json_report.document(record, redactor, curl or wire_curl)
+    texts = {
+        "report.json": json_report.dumps(document),
+        "report.md": markdown.render(document),
+        "report.html": html.render(document),
+        **_scripts(document),
+    }
+    return {name: _write(folder / name, text, runs=name.endswith(".sh")) for name, text in texts.items()}
+
+
+def _scripts(document: Mapping[str, Any]) -> dict[str, str]:
+    """By file name: what sends a check's exchanges again, for every profile on which it did not pass."""
+    parts: dict[str, list[str]] = {}
+    for row in document["results"]:
+        evidence = row["evidence"]
+        if evidence and evidence["script"]:
+            head = f"{row['check']} on {row['profile']}: {row['verdict']}"
+            lines = [head, row["fact"], *row["reason"].split("\n")]
+            if evidence["left_out"]:
+                lines.append(f"{evidence['left_out']} more exchanges of this check are in its recordings")
+            said = "\n".join(f"# {printable(line)}" for line in lines)
+            commands = [script.removeprefix(SHEBANG) for script in evidence["curl"]]
+            parts.setdefault(evidence["script"], [SHEBANG.rstrip()]).append("\n\n".join([said, *commands]))
+    return {name: "\n\n".join(blocks) for name, blocks in parts.items()}
+
+
+def _write(path: Path, text: str, *, runs: bool) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    # A lone surrogate, which no UTF-8 can hold, becomes the escape that JSON and people read.
+    fresh.write_bytes(text.encode("utf-8", "backslashreplace"))
+    if runs:
+        fresh.chmod(0o755)
+    os.replace(fresh, path)  # noqa: PTH105 - the atomic one
+    return path
