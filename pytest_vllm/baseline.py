@@ -94,7 +94,11 @@ def to_json(baselines: Iterable[Baseline]) -> dict[str, Any]:
 def from_json(body: Any) -> dict[str, Baseline]:
     """The baselines of a file, by profile. Raises BaselineError."""
     if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise BaselineError(f"no baseline: its format is {body.get('format') if isinstance(body, dict) else None!r}")
+        raise BaselineError(
+            f"no baseline: its format is {body.get('format') if isinstance(body, dict) else None!r}"
+        )
     if body["version"] > FORMAT_VERSION:
-        raise BaselineError(f"baseline version {body['version']} is newer than {FORMAT_VERSION}: update pytest-vllm")
+        raise BaselineError(
+            f"baseline version {body['version']} is newer than {FORMAT_VERSION}: update pytest-vllm"
+        )
     return {name: Baseline(profile=name, **entry) for name, entry in body["profiles"].items()}

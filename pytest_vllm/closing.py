@@ -16,6 +16,7 @@ from pytest_vllm.runrecord import BootFailure, RunRecord, ServerRun
 from pytest_vllm.verdict import Verdict, decide
 from pytest_vllm.waivers import stale_waivers
 from pytest_vllm.wire.redact import Redactor
+from pytest_vllm.wire.store import file_name
 
 if TYPE_CHECKING:
     from pytest_vllm.launch.protocol import BootError
@@ -53,7 +54,7 @@ def show(report: pytest.TestReport, result: Result, session: GateSession, *, pyt
 def as_run(state: ServerState, only: tuple[str, ...] | None = None) -> ServerRun:
     """A server as reports want it, with all its recordings or only these."""
     keys = [key for key in state.store.keys() if only is None or key in only]  # noqa: SIM118
-    files = {key: state.store.path(key).relative_to(state.folder.parent).as_posix() for key in keys}
+    files = {key: f"{state.folder.name}/recordings/{file_name(key)}" for key in keys}
     return ServerRun(
         server=state.server,
         facts=state.facts,
@@ -153,4 +154,3 @@ def _write(record: RunRecord, session: GateSession) -> None:
 
 def _versions() -> dict[str, str]:
     return {"pytest-vllm": __version__, "python": platform.python_version(), "pytest": pytest.__version__}
-

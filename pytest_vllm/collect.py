@@ -69,7 +69,7 @@ def node_id(path: Path) -> str:
 
 def area_of(nodeid: str) -> str:
     """The suite folder of a check: `chat`; for a person's own file, its name without `test_`."""
-    parts = nodeid.split("::")[0].split("/")
+    parts = nodeid.split("::", maxsplit=1)[0].split("/")
     if parts[0] == ROOT_ID and len(parts) > 2:
         return parts[1]
     return Path(parts[-1]).stem.removeprefix("test_")

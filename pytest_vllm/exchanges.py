@@ -11,13 +11,13 @@ import inspect
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_vllm.wire.recording import Recording, Request
 
@@ -100,9 +100,8 @@ def cases(name: str, rows: Sequence[Mapping[str, Any]] | Path) -> Any:
 
     Exchanges and checks that take a parameter of that name are run once per case.
     """
-    if not isinstance(rows, list | tuple):
-        rows = json.loads(rows.read_text("utf-8"))
-    CASE_SETS[name] = tuple(Case(str(row["id"]), row) for row in rows)
+    entries = json.loads(rows.read_text("utf-8")) if isinstance(rows, Path) else rows
+    CASE_SETS[name] = tuple(Case(str(row["id"]), row) for row in entries)
 
     def case(request: pytest.FixtureRequest) -> Case:
         given: Case = request.param

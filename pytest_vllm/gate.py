@@ -15,6 +15,7 @@ from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
 from pytest_vllm.planning import build, plan_for
 from pytest_vllm.probe import probe
+from pytest_vllm.profile.model import Secret
 from pytest_vllm.runrecord import Phase
 from pytest_vllm.runstate import ServerState, write_state
 from pytest_vllm.serverlog import ServerLog
@@ -169,7 +170,7 @@ def _secrets(profiles: Iterable[Profile]) -> list[str]:
     found = []
     for profile in profiles:
         named = [profile.server.api_key, *profile.server.env.values()]
-        found += [os.environ.get(one.from_env, "") for one in named if hasattr(one, "from_env")]
+        found += [os.environ.get(one.from_env, "") for one in named if isinstance(one, Secret)]
     return [secret for secret in found if secret]
 
 

@@ -15,16 +15,17 @@ from pytest_vllm.checks import collecting_observations
 from pytest_vllm.gate import Gate
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.planning import spec_of, wanted
+from pytest_vllm.report.junit import properties
 from pytest_vllm.report.progress import Progress
 from pytest_vllm.verdict import EXIT_NO_BOOT
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from pytest_vllm.runstate import ServerState
     from pytest_vllm.session import GateSession
 
-OBSERVED = pytest.StashKey[dict[str, str]]()
+OBSERVED: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 
 
 class GatePlugin:
@@ -118,7 +119,7 @@ class GatePlugin:
             return report
         state = self._state(item)
         result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}))
-        item.user_properties.extend(judge.properties(result, simulated=state.server.simulated))
+        item.user_properties.extend(properties(result, simulated=state.server.simulated))
         closing.show(report, result, self.session, python=self.config.get_verbosity() > 1)
         return report
 

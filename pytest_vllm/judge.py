@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -88,13 +89,13 @@ def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str
         return grade(spec.level, held=False), _said(error)
     where = call.excinfo.traceback[-1]
     crash = f"{type(error).__name__}: {error}"
-    return Verdict.UNDECIDED, f"the check crashed at {where.path.name}:{where.lineno + 1}: {crash}"
+    return Verdict.UNDECIDED, f"the check crashed at {Path(where.path).name}:{where.lineno + 1}: {crash}"
 
 
 def _said(error: AssertionError) -> str:
     """The check's own words: what stands before pytest's rewritten expression."""
     text = str(error)
-    return text.split("\nassert ")[0] if "\nassert " in text else text
+    return text.split("\nassert ", maxsplit=1)[0] if "\nassert " in text else text
 
 
 def shown(verdict: Verdict) -> tuple[str, str, tuple[str, dict[str, bool]]]:
@@ -107,18 +108,6 @@ def shown(verdict: Verdict) -> tuple[str, str, tuple[str, dict[str, bool]]]:
         Verdict.UNDECIDED: "red",
     }.get(verdict, "yellow")
     return category, letter, (word, {colour: True})
-
-
-def properties(result: Result, *, simulated: bool) -> list[tuple[str, object]]:
-    """JUnit properties of a result."""
-    return [
-        ("vllm.check", result.check),
-        ("vllm.level", str(result.level)),
-        ("vllm.family", str(result.family)),
-        ("vllm.verdict", str(result.verdict)),
-        ("vllm.profile", result.profile),
-        ("vllm.simulated", "true" if simulated else "false"),
-    ]
 
 
 def to_wire(result: Result) -> dict[str, Any]:

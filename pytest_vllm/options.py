@@ -46,21 +46,33 @@ def add_options(parser: pytest.Parser) -> None:
     """Register the `vllm` option group and the ini twins of its options."""
     group = parser.getgroup("vllm", "verify a vLLM deployment (pytest-vllm)")
     option, ini = _adder(group, parser)
-    option("profile", "boot and verify this profile: a name or a .toml path; repeatable", many=True, metavar="NAME")
+    option(
+        "profile",
+        "boot and verify this profile: a name or a .toml path; repeatable",
+        many=True,
+        metavar="NAME",
+    )
     option("url", "verify the server that runs at this URL and leave it running", metavar="URL")
     option("api-key-env", "environment variable that holds the API key (default VLLM_API_KEY)", metavar="VAR")
     option("launcher", "how to start the server, instead of the profile's launcher", choices=LAUNCHERS)
     option("image", "container image to start, instead of the profile's", metavar="REF")
     option("tier", "run checks up to this tier (default gate)", choices=TIERS)
     option("check", "run only checks with this id or id prefix; repeatable", many=True, metavar="ID")
-    option("concurrency", "exchanges recorded at once (default: max-num-seqs, at most 16)", type=_positive, metavar="N")
+    option(
+        "concurrency",
+        "exchanges recorded at once (default: max-num-seqs, at most 16)",
+        type=_positive,
+        metavar="N",
+    )
     option("report", "folder for runs and reports (default .vllm)", metavar="DIR")
     option("keep", "leave the started server running and say how to stop it", flag=True)
     option("replay", "judge the recordings of this run folder again, without a server", metavar="DIR")
     option("strict", "a SHOULD check that fails or is undecided counts like a MUST check", flag=True)
     option("list", "list the checks that would run, with level, family and fact, and stop", flag=True)
     option("defect", "break the simulator by this named defect; repeatable", many=True, metavar="NAME")
-    option("baseline", "compare every verdict with this saved baseline; a new failure is named", metavar="FILE")
+    option(
+        "baseline", "compare every verdict with this saved baseline; a new failure is named", metavar="FILE"
+    )
     option("save-baseline", "save this run's verdicts as a baseline", metavar="FILE")
     del ini
 

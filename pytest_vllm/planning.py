@@ -77,9 +77,7 @@ def wanted(items: Iterable[pytest.Item]) -> dict[str, Wanted]:
 
 def plan_for(wants: Mapping[str, Wanted], server: Server) -> list[Planned]:
     """What to record: whatever at least one item wants whose needs this server meets."""
-    return [
-        one.planned for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)
-    ]
+    return [one.planned for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)]
 
 
 def build(planned: Planned, server: Server, done: Mapping[str, Recording]) -> Request:
@@ -92,7 +90,10 @@ def build(planned: Planned, server: Server, done: Mapping[str, Recording]) -> Re
 
 
 def _add(
-    spec: ExchangeSpec, chosen: Mapping[str, Any], known: Mapping[str, ExchangeSpec], found: dict[str, Planned]
+    spec: ExchangeSpec,
+    chosen: Mapping[str, Any],
+    known: Mapping[str, ExchangeSpec],
+    found: dict[str, Planned],
 ) -> str:
     case_ids = [chosen[name].id for name in all_cases(spec)]
     key = key_of(spec.id, case_ids)

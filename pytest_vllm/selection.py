@@ -21,7 +21,8 @@ def select(
     items: Sequence[pytest.Item], options: Options
 ) -> tuple[list[pytest.Item], list[pytest.Item], list[str]]:
     """Split items into those that run and those that do not, and say which asked ids match nothing."""
-    kept, dropped = [], []
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
     ids: set[str] = set()
     hit: set[str] = set()
     for item in items:

@@ -130,9 +130,7 @@ def decide(results: Iterable[Result], *, own_failures: int = 0, strict: bool = F
     rows = list(results)
     counts = Counter(row.verdict for row in rows)
     failed = tuple(r for r in rows if r.verdict is Verdict.FAIL or (strict and r.verdict is Verdict.ADVISORY))
-    undecided = tuple(
-        r for r in rows if r.verdict is Verdict.UNDECIDED and (strict or r.level is Level.MUST)
-    )
+    undecided = tuple(r for r in rows if r.verdict is Verdict.UNDECIDED and (strict or r.level is Level.MUST))
     decided = sum(1 for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
     if failed or own_failures:
         return Decision(Answer.NO_GO, _no_go(failed, own_failures, strict=strict), counts, failed, undecided)

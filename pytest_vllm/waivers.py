@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def in_range(version: str, versions: str) -> bool:
     """Whether a server version lies in a waiver's range; a vendor's suffix (`+nv25.09`) does not count."""
     try:
-        return Version(version.split("+")[0]) in SpecifierSet(versions, prereleases=True)
+        return Version(version.split("+", maxsplit=1)[0]) in SpecifierSet(versions, prereleases=True)
     except InvalidVersion:
         return False
 
