@@ -1,0 +1,210 @@
+"""`POST /v1/chat/completions`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.api.chatchunks import ChatChunks, chat_logprobs
+from pytest_vllm.sim.api.generate import Generation, Stream, check_alive, check_model
+from pytest_vllm.sim.api.prompts import check_room, check_sizes, encode, output_limit
+from pytest_vllm.sim.api.prompttext import prompt_logprobs
+from pytest_vllm.sim.api.server import Reply
+from pytest_vllm.sim.check import rules
+from pytest_vllm.sim.check.body import read_json, validated
+from pytest_vllm.sim.check.constraints import constraint_of
+from pytest_vllm.sim.check.sampling import Sampling
+from pytest_vllm.sim.errors import ApiError
+from pytest_vllm.sim.persona.persona import outputs_of, turn_of
+from pytest_vllm.sim.tokens.template import render
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.generation import Output
+    from pytest_vllm.sim.http.server import Call
+
+Body = dict[str, Any]
+
+
+async def chat(server: Server, call: Call) -> Reply | None:
+    """Answer a chat request, whole or as a stream."""
+    return await answer(server, call, server.hooks.run("body", read_json(call.request), call.request.path))
+
+
+async def answer(server: Server, call: Call, body: Any) -> Reply | None:
+    """Answer a chat request whose body is read."""
+    if isinstance(body, dict):
+        rules.chat(body)
+    return await ChatRequest(server, call, validated("ChatCompletionRequest", body, server.settings.version)).run()
+
+
+class ChatRequest:
+    """One chat request on its way through the server."""
+
+    def __init__(self, server: Server, call: Call, body: Body) -> None:
+        """Take a validated body. Raises ApiError."""
+        self.server, self.call, self.body = server, call, body
+        self.model = check_model(server, body)
+        check_alive(server)
+        self.prompt_text = prompt_of(server, body)
+        limit = server.settings.max_model_len
+        wanted, name = body.get("max_completion_tokens"), "max_completion_tokens"
+        if wanted is None:
+            wanted, name = body.get("max_tokens"), "max_tokens"
+        check_sizes(body, limit, wanted, name)
+        prompt = encode(self.prompt_text, body, limit, server.tokens)
+        self.prompt: list[int] = server.hooks.run("prompt", prompt, body)
+        logprobs = (body.get("top_logprobs") or 0) if body.get("logprobs") else None
+        self.sampling = Sampling.of(body, output_limit(wanted, len(self.prompt), limit), logprobs, server.settings)
+        request_id = call.request.headers.get("x-request-id") or body.get("request_id") or server.ids.hex()
+        self.id = f"chatcmpl-{request_id}"
+        self.created = int(server.clock.wall())
+
+    async def run(self) -> Reply | None:
+        """Generate and answer."""
+        if self.body.get("stream"):
+            await self._stream()
+            return None
+        outputs = self._outputs()
+        generation = Generation(self.server, self.call, outputs)
+        self._submit(generation, outputs)
+        await generation.finished
+        if self.call.gone:
+            return None
+        reply = Reply.json(self._whole(outputs, generation))
+        self.server.send(self.call, reply, self.body)
+        return None
+
+    async def _stream(self) -> None:
+        stream = Stream(self.server, self.call, [], self.body)
+        writer = stream.writer = ChatChunks(self, stream)
+        stream.begin()
+        try:
+            outputs = self._outputs()
+            writer.outputs = stream.outputs = outputs
+            writer.prepare()
+            stream._given = [0] * len(outputs)  # noqa: SLF001 - one unit, split for length
+            self._submit(stream, outputs)
+        except ApiError as error:
+            stream.refuse(error)
+            return
+        await stream.finished
+
+    def _outputs(self) -> list[Output]:
+        self.sampling.verify(self.server.settings, self.server.tokens.size)
+        constraint = constraint_of(self.body, self.server.settings)
+        check_room(len(self.prompt), self.server.settings.max_model_len)
+        turn = turn_of(self.server, self.body, constraint)
+        return outputs_of(self.server, turn, self.sampling, self.body)
+
+    def _submit(self, generation: Generation, outputs: list[Output]) -> None:
+        for output in outputs:
+            generation.add(self.id, self.prompt, output, self.sampling, self.body)
+        generation.submit(self.sampling.n)
+
+    def _whole(self, outputs: list[Output], generation: Generation) -> dict[str, Any]:
+        server, body = self.server, self.body
+        chunks = ChatChunks(self, None)
+        chunks.outputs = outputs
+        return server.shapes.of(
+            "answer",
+            id=self.id,
+            object="chat.completion",
+            created=self.created,
+            model=self.model,
+            choices=[self._choice(number, output, chunks) for number, output in enumerate(outputs)],
+            service_tier=None,
+            system_fingerprint=server.settings.fingerprint,
+            usage=chunks.usage(sum(len(output.ids) for output in outputs), generation.cached),
+            prompt_logprobs=prompt_logprobs(self.prompt, self.sampling, server),
+            prompt_token_ids=self.prompt if body.get("return_token_ids") else None,
+            prompt_text=self.prompt_text if body.get("return_prompt_text") else None,
+            kv_transfer_params=None,
+            ec_transfer_params=None,
+            metrics=None,
+        )
+
+    def _choice(self, number: int, output: Output, chunks: ChatChunks) -> dict[str, Any]:
+        message, finish = chunks.message(output)
+        return self.server.shapes.of(
+            "choice",
+            index=number,
+            message=message,
+            logprobs=chat_logprobs(self, output, 0, len(output.ids)),
+            finish_reason=finish,
+            stop_reason=output.stop_reason,
+            token_ids=output.ids if self.body.get("return_token_ids") else None,
+            routed_experts=None,
+        )
+
+
+def prompt_of(server: Server, body: Body) -> str:
+    """The prompt text of messages, as the chat template renders them. Raises ApiError."""
+    settings = server.settings
+    messages = body["messages"]
+    _check_tools(server, body)
+    kwargs = body.get("chat_template_kwargs") or {}
+    if (body.get("chat_template") or kwargs.get("chat_template")) and not settings.args.get(
+        "trust_request_chat_template"
+    ):
+        text = "Chat template is passed with request, but --trust-request-chat-template is not set. Refused request "
+        raise ApiError(text + "with untrusted chat template.")
+    if not messages:
+        raise ApiError("list index out of range")
+    tools = body.get("tools")
+    if body.get("tool_choice") == "none" and settings.args.get("exclude_tools_when_tool_choice_none"):
+        tools = None
+    return render(
+        [_plain(message) for message in messages],
+        tools,
+        ask=body.get("add_generation_prompt", True),
+        continued=bool(body.get("continue_final_message")),
+        thinking=thinking_of(server, body),
+        prefilled_think=settings.reasoning_parser == "deepseek_r1",
+    )
+
+
+def thinking_of(server: Server, body: Body) -> bool | None:
+    """Whether thinking is asked for; None when nothing was said."""
+    kwargs = {**(server.settings.args.get("default_chat_template_kwargs") or {}), **(body.get("chat_template_kwargs") or {})}
+    for name in ("enable_thinking", "thinking"):
+        if name in kwargs:
+            return bool(kwargs[name])
+    effort = body.get("reasoning_effort")
+    return None if effort is None else effort != "none"
+
+
+def _check_tools(server: Server, body: Body) -> None:
+    choice = body.get("tool_choice")
+    if server.settings.tool_parser and server.settings.auto_tools or choice in (None, "none") or not body.get("tools"):
+        return
+    if choice == "auto":
+        text = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+        raise ApiError(text)
+    if server.settings.version >= "0.24.0" and not server.settings.tool_parser:
+        shown = f'function "{choice["function"]["name"]}"' if isinstance(choice, dict) else f'"{choice}"'
+        raise ApiError(f"tool_choice={shown} requires --tool-call-parser to be set")
+
+
+def _plain(message: Body) -> Body:
+    content = message.get("content")
+    if isinstance(content, list):
+        for part in content:
+            kind = part.get("type") if isinstance(part, dict) else "text"
+            if kind in ("image_url", "input_audio", "audio_url", "video_url", "image_embeds", "file"):
+                modality = str(kind).split("_")[0]
+                text = f"{modality} input is not supported by this model" if kind != "file" else "unknown part"
+                raise ApiError(f"At most 0 {modality}(s) may be provided in one prompt. ({text})")
+            if kind not in ("text", "refusal", "thinking", "input_text", "output_text", None):
+                raise ApiError(f"Unknown part type: {kind}")
+    plain = dict(message)
+    if "reasoning_content" in plain:
+        plain.setdefault("reasoning", plain.pop("reasoning_content"))
+    for called in plain.get("tool_calls") or []:
+        function = called.get("function", {})
+        if isinstance(function.get("arguments"), str) and function["arguments"]:
+            try:
+                json.loads(function["arguments"])
+            except ValueError as error:
+                raise ApiError(str(error)) from None
+    return plain

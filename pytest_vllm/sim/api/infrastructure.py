@@ -1,0 +1,143 @@
+"""Routes around the model: health, version, models, tokens, metrics, load, schema."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.api.chat import prompt_of
+from pytest_vllm.sim.api.generate import check_model
+from pytest_vllm.sim.api.openapi import openapi
+from pytest_vllm.sim.api.prompts import encode
+from pytest_vllm.sim.api.server import Reply
+from pytest_vllm.sim.check import rules
+from pytest_vllm.sim.check.body import read_json, validated
+from pytest_vllm.sim.errors import Invalid
+from pytest_vllm.sim.meters.text import exposition
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.http.server import Call
+
+PROMETHEUS = ("content-type", "text/plain; version=1.0.0; charset=utf-8; escaping=underscores")
+OLD_PROMETHEUS = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def health(server: Server, call: Call) -> Reply:
+    """Empty 200 while the engine lives; 503 (500 before 0.10) once it is dead."""
+    del call
+    dead = 503 if server.settings.version >= "0.10.0" else 500
+    return Reply(server.hooks.run("health", dead if server.engine.dead else 200, server.engine))
+
+
+async def version(server: Server, call: Call) -> Reply:
+    """The version."""
+    del call
+    return Reply.json({"version": server.settings.version.text})
+
+
+async def models(server: Server, call: Call) -> Reply:
+    """What is served: the model by all of its names, then adapters."""
+    del call
+    settings = server.settings
+    cards = [_card(server, name, settings.model, None) for name in settings.names]
+    cards += [_card(server, name, path, settings.name) for name, path in server.loras.items()]
+    return Reply.json({"object": "list", "data": cards})
+
+
+def _card(server: Server, name: str, root: str, parent: str | None) -> dict[str, Any]:
+    created = int(server.clock.wall())
+    permission = {
+        "id": f"modelperm-{server.ids.hex()}",
+        "object": "model_permission",
+        "created": created,
+        "allow_create_engine": False,
+        "allow_sampling": True,
+        "allow_logprobs": True,
+        "allow_search_indices": False,
+        "allow_view": True,
+        "allow_fine_tuning": False,
+        "organization": "*",
+        "group": None,
+        "is_blocking": False,
+    }
+    return {
+        "id": name,
+        "object": "model",
+        "created": created,
+        "owned_by": "vllm",
+        "root": root,
+        "parent": parent,
+        "max_model_len": server.settings.max_model_len if parent is None else None,
+        "permission": [permission],
+    }
+
+
+async def tokenize(server: Server, call: Call) -> Reply:
+    """Token ids of a prompt or of messages."""
+    body = server.hooks.run("body", read_json(call.request), call.request.path)
+    chat = isinstance(body, dict) and "messages" in body and "prompt" not in body
+    if chat:
+        rules.generation_prompt(body)
+    name = "TokenizeChatRequest" if chat else "TokenizeCompletionRequest"
+    body = validated(name, body, server.settings.version)
+    check_model(server, body)
+    text = prompt_of(server, {**body, "tool_choice": None}) if chat else body["prompt"]
+    ids = encode(text, body, 1 << 40, server.tokens)
+    strings = [server.tokens.token_text(id_) for id_ in ids] if body.get("return_token_strs") else None
+    answer = {"count": len(ids), "max_model_len": server.settings.max_model_len, "tokens": ids}
+    if server.settings.version >= "0.9.2":
+        answer["token_strs"] = strings
+    return Reply.json(answer)
+
+
+async def detokenize(server: Server, call: Call) -> Reply:
+    """The text of token ids."""
+    body = server.hooks.run("body", read_json(call.request), call.request.path)
+    body = validated("DetokenizeRequest", body, server.settings.version)
+    check_model(server, body)
+    return Reply.json({"prompt": server.tokens.decode(body["tokens"], skip_specials=False)})
+
+
+async def metrics(server: Server, call: Call) -> Reply:
+    """Prometheus text."""
+    text = server.hooks.run("metrics", exposition(server), server.engine)
+    modern = "openmetrics" not in call.request.headers.get("accept", "") and server.settings.version >= "0.20.0"
+    return Reply(200, text.encode(), [PROMETHEUS if modern and "escaping" in call.request.headers.get("accept", "") else OLD_PROMETHEUS])
+
+
+async def load(server: Server, call: Call) -> Reply:
+    """Requests in progress, when they are tracked."""
+    del call
+    return Reply.json({"server_load": server.load if server.settings.args.get("enable_server_load_tracking") else 0})
+
+
+async def schema(server: Server, call: Call) -> Reply:
+    """The OpenAPI document."""
+    del call
+    return Reply.json(openapi(server))
+
+
+async def docs(server: Server, call: Call) -> Reply:
+    """A page for people."""
+    del server, call
+    page = b"<!DOCTYPE html><html><head><title>FastAPI - Swagger UI</title></head><body></body></html>"
+    return Reply(200, page, [("content-type", "text/html; charset=utf-8")])
+
+
+async def invocations(server: Server, call: Call) -> Reply | None:
+    """SageMaker's door: chat or completion, by the shape of the body."""
+    from pytest_vllm.sim.api import chat, completions  # noqa: PLC0415 - they build on this module's server
+
+    body = read_json(call.request)
+    if isinstance(body, dict) and "messages" in body:
+        return await chat.answer(server, call, body)
+    if isinstance(body, dict) and ("prompt" in body or "model" in body):
+        return await completions.answer(server, call, body)
+    raise Invalid("Either prompt or prompt_embeds must be provided and non-empty.", "prompt")
+
+
+async def kv_event_sources(server: Server, call: Call) -> Reply:
+    """Where KV events are published: nowhere."""
+    del server, call
+    return Reply.json(json.loads("{}"))

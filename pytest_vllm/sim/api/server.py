@@ -1,0 +1,167 @@
+"""The simulated server: everything that a request handler needs, and the way from a call to its handler."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.api.auth import cors_headers, refused
+from pytest_vllm.sim.api.shapes import Shapes
+from pytest_vllm.sim.errors import ApiError, Detail, encode, envelope
+from pytest_vllm.sim.ids import Ids
+from pytest_vllm.sim.meters.http import HttpMeters
+from pytest_vllm.sim.tokens.tokenizer import load
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pytest_vllm.sim.clock import Clock
+    from pytest_vllm.sim.defects.hooks import Hooks
+    from pytest_vllm.sim.engine.core import Engine
+    from pytest_vllm.sim.http.server import Call
+    from pytest_vllm.sim.settings import Settings
+
+JSON = ("content-type", "application/json")
+HANG = "hang"
+
+
+@dataclass
+class Reply:
+    """A whole answer."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: list[tuple[str, str]] = field(default_factory=list)
+
+    @classmethod
+    def json(cls, value: Any, status: int = 200) -> Reply:
+        """A JSON answer."""
+        return cls(status, encode(value), [JSON])
+
+
+@dataclass
+class Exchange:
+    """What a defect may know of the request that it spoils the answer of."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+    settings: Settings | None = None
+
+    @property
+    def streams(self) -> bool:
+        """Whether a stream was asked for."""
+        return isinstance(self.body, dict) and bool(self.body.get("stream"))
+
+
+class Server:
+    """One simulated server."""
+
+    def __init__(self, settings: Settings, engine: Engine, clock: Clock, hooks: Hooks) -> None:
+        """Put the parts together; `routes` are added by the modules of each area."""
+        self.settings, self.engine, self.clock, self.hooks = settings, engine, clock, hooks
+        self.tokens = load()
+        self.ids = Ids(settings.seed)
+        self.shapes = Shapes(settings.version)
+        self.meters = HttpMeters(clock.wall())
+        self.routes: dict[str, dict[str, Callable[[Server, Call], Awaitable[Reply | None]]]] = {}
+        self.patterns: list[str] = []
+        self.asked: Counter[str] = Counter()
+        self.load = 0
+        self.started = clock.wall()
+        self.parser_calls: Counter[tuple[str, str, str]] = Counter()
+        self.loras: dict[str, str] = {}
+        self.stored: dict[str, Any] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle(self, call: Call) -> None:
+        """Answer a call, in a task of its own."""
+        task = asyncio.get_running_loop().create_task(self._answer(call))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, call: Call) -> None:
+        path = self.route_of(call.request.path)
+        call.on_end.append(lambda status, sent: self.meters.count(call, path, status, sent))
+        try:
+            reply = self._before(call)
+            if reply is None:
+                reply = await self._handler(call, path)(self, call)
+        except ApiError as error:
+            reply = Reply.json(envelope(error, self.settings.version), error.status)
+        except Detail as error:
+            reply = Reply.json({"detail": error.detail}, error.status)
+            reply.headers += error.headers
+        except Exception as error:  # noqa: BLE001 - a server answers 500 whatever happens
+            print(f"sim: {type(error).__name__} in {call.request.path}: {error}", flush=True)  # noqa: T201
+            refusal = ApiError(str(error), 500, "InternalServerError")
+            reply = Reply.json(envelope(refusal, self.settings.version), 500)
+        if reply is not None:
+            self.send(call, reply)
+
+    def _before(self, call: Call) -> Reply | None:
+        intercepted = self.hooks.run("route", None, call.request)
+        if intercepted is not None:
+            return None if intercepted == HANG else intercepted
+        if refused(call.request, self.settings):
+            return Reply.json({"error": "Unauthorized"}, 401)
+        return None
+
+    def _handler(self, call: Call, path: str) -> Callable[[Server, Call], Awaitable[Reply | None]]:
+        methods = self.routes.get(path)
+        if methods is None:
+            raise Detail(404, "Not Found")
+        method = call.request.method
+        if method not in methods and "*" not in methods:
+            raise Detail(405, "Method Not Allowed", (("allow", ", ".join(sorted(methods))),))
+        return methods.get(method) or methods["*"]
+
+    def route_of(self, path: str) -> str:
+        """The declared path that a request path matches; itself when there is none."""
+        if path in self.routes:
+            return path
+        for pattern in self.patterns:
+            before, _, after = pattern.partition("{response_id}")
+            middle = path[len(before) : len(path) - len(after)]
+            if path.startswith(before) and path.endswith(after) and middle and "/" not in middle:
+                return pattern
+        return "/metrics" if path.startswith("/metrics") else path
+
+    def exchange(self, call: Call, body: Any = None) -> Exchange:
+        """The exchange that a call belongs to."""
+        request = call.request
+        return Exchange(request.method, request.path, request.headers, body, self.settings)
+
+    def send(self, call: Call, reply: Reply, body: Any = None) -> None:
+        """Send a whole answer, after what defects do to it."""
+        if self.hooks.has("json") or self.hooks.has("reply"):
+            reply = self._spoiled(call, reply, body)
+        call.reply(reply.status, reply.body, [*reply.headers, *self.extra_headers(call)])
+
+    def _spoiled(self, call: Call, reply: Reply, body: Any) -> Reply:
+        exchange = self.exchange(call, body if body is not None else _parsed(call.request.body))
+        if JSON in reply.headers:
+            reply.body = encode(self.hooks.run("json", json.loads(reply.body), exchange))
+        spoiled: Reply = self.hooks.run("reply", reply, exchange)
+        return spoiled
+
+    def extra_headers(self, call: Call) -> list[tuple[str, str]]:
+        """Headers that middleware adds: CORS, request id, and the simulator's own clock."""
+        request = call.request
+        headers = cors_headers(request, self.settings)
+        if self.settings.args.get("enable_request_id_headers"):
+            headers.append(("X-Request-Id", request.headers.get("x-request-id") or self.ids.hex(32)))
+        if self.clock.speed != 1:
+            headers += [("x-sim-speed", f"{self.clock.speed:g}"), ("x-sim-time", f"{self.clock.now():.6f}")]
+        return headers
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""Defects, one module per area."""

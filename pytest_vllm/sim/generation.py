@@ -1,0 +1,164 @@
+"""From the text that the persona wants to say to the tokens and pieces of text that one choice consists of."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.tokens.tokenizer import EOS, Tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_vllm.sim.check.sampling import Sampling
+
+BANNED, FORCED = -50.0, 50.0
+
+
+@dataclass
+class Output:
+    """One choice, complete.
+
+    `pieces[i]` is the text that becomes visible with token i; text that might still turn out to be a stop
+    string is held back, as vLLM does. `stop_reason` is the stop string or token id.
+    """
+
+    ids: list[int]
+    pieces: list[str]
+    finish: str
+    stop_reason: str | int | None = None
+
+    @property
+    def text(self) -> str:
+        """All of the text."""
+        return "".join(self.pieces)
+
+
+def produce(text: str, filler: Callable[[], Iterator[str]], sampling: Sampling, tokens: Tokenizer) -> Output:
+    """Turn a text into an output under the request's sampling parameters.
+
+    `filler` gives endless further text, for requests that go on after the end.
+    """
+    ids, finish, reason = _tokens(text, filler, sampling, tokens)
+    return _visible(ids, finish, reason, sampling, tokens)
+
+
+def _tokens(
+    text: str, filler: Callable[[], Iterator[str]], sampling: Sampling, tokens: Tokenizer
+) -> tuple[list[int], str, int | None]:
+    choose = _Chooser(sampling, tokens)
+    source = choose.source(tokens.encode(text), filler)
+    ids: list[int] = []
+    while len(ids) < sampling.max_tokens:
+        may_end = len(ids) >= sampling.min_tokens
+        id_ = choose.next(source, may_end=may_end and not sampling.ignore_eos)
+        ids.append(id_)
+        if id_ == EOS and may_end and not sampling.ignore_eos:
+            return ids, "stop", None
+        if id_ in sampling.stop_token_ids and may_end:
+            return ids, "stop", id_
+        if sampling.stop and len(ids) > sampling.min_tokens and len(ids) % 16 == 0:
+            tail = tokens.decode(ids[-96:])
+            if any(stop in tail for stop in sampling.stop):
+                break
+    return ids, "length", None
+
+
+class _Chooser:
+    """Applies biases, allowed tokens and bad words to the persona's tokens."""
+
+    def __init__(self, sampling: Sampling, tokens: Tokenizer) -> None:
+        self.tokens = tokens
+        self.allowed = sorted(set(sampling.allowed_token_ids or ()))
+        forced = [(bias, id_) for id_, bias in sampling.logit_bias.items() if bias >= FORCED]
+        self.forced = max(forced)[1] if forced else None
+        self.banned = {id_ for id_, bias in sampling.logit_bias.items() if bias <= BANNED}
+        self.bad_words = sampling.bad_words
+        self.given = 0
+
+    def source(self, ids: list[int], filler: Callable[[], Iterator[str]]) -> Iterator[int]:
+        """The persona's tokens, then the end, then filler for ever."""
+        if self.bad_words:
+            text = self.tokens.decode(ids, skip_specials=False)
+            for word in self.bad_words:
+                text = text.replace(word, "it")
+            ids = self.tokens.encode(text)
+        yield from ids
+        yield EOS
+        for text in filler():
+            yield from self.tokens.encode(text)
+
+    def next(self, source: Iterator[int], *, may_end: bool) -> int:
+        """The next token; the end only where it may come."""
+        self.given += 1
+        if self.forced is not None:
+            return self.forced
+        if self.allowed:
+            wanted = next(source)
+            if wanted in self.allowed and (wanted != EOS or may_end):
+                return wanted
+            usable = [id_ for id_ in self.allowed if id_ != EOS or may_end] or self.allowed
+            return usable[self.given % len(usable)]
+        wanted = next(source)
+        while (wanted == EOS and not may_end) or wanted in self.banned:
+            wanted = next(source)
+        return wanted
+
+
+def _visible(
+    ids: list[int], finish: str, reason: str | int | None, sampling: Sampling, tokens: Tokenizer
+) -> Output:
+    shown = ids[:-1] if finish == "stop" and not sampling.include_stop else ids
+    pieces = tokens.pieces(shown, skip_specials=sampling.skip_specials)
+    pieces += [""] * (len(ids) - len(shown))
+    if not sampling.stop:
+        return Output(ids, pieces, finish, reason)
+    held = 0 if sampling.include_stop else max(map(len, sampling.stop)) - 1
+    return _until_stop(Output(ids, pieces, finish, reason), sampling, held)
+
+
+def _until_stop(output: Output, sampling: Sampling, held: int) -> Output:
+    text, out, pieces = "", 0, []
+    for number, piece in enumerate(output.pieces):
+        checked = len(text)
+        text += piece
+        found = _first_stop(text, checked, sampling) if number >= sampling.min_tokens else None
+        if found is not None:
+            at, stop = found
+            text = text[: at + (len(stop) if sampling.include_stop else 0)]
+            return Output(output.ids[: number + 1], [*pieces, text[out:]], "stop", stop)
+        upto = max(out, len(text) - held)
+        pieces.append(text[out:upto])
+        out = upto
+    pieces[-1] += text[out:]
+    return Output(output.ids, pieces, output.finish, output.stop_reason)
+
+
+def _first_stop(text: str, checked: int, sampling: Sampling) -> tuple[int, str] | None:
+    for stop in sampling.stop:
+        at = text.find(stop, max(0, checked - len(stop) + 1))
+        if at >= 0:
+            return at, stop
+    return None
+
+
+def logprobs(ids: list[int], position: int, number: int, tokens: Tokenizer, seed: int) -> dict[int, Any]:
+    """Log probabilities at one position: the chosen token first, then `number` candidates; {id: (logprob, rank)}.
+
+    Deterministic, at most zero, and the probabilities of the candidates stay below one.
+    """
+    chosen = ids[position]
+    rng = random.Random(f"{seed}/{position}/{chosen}/{ids[position - 1] if position else -1}")
+    best = 0.55 + 0.44 * rng.random()
+    found = {chosen: (round(math.log(best), 6), 1)}
+    left, rank = 1 - best, 2
+    while len(found) < max(1, number):
+        id_ = rng.randrange(64, tokens.size)
+        if id_ in found:
+            continue
+        share = left * 0.5
+        found[id_] = (round(math.log(share), 6) if share > 1e-300 else -690.0, rank)
+        left, rank = left - share, rank + 1
+    return found

@@ -1,0 +1,20 @@
+"""Identifiers: unlike each other, but the same in every run with the same seed."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import count
+
+
+class Ids:
+    """A counter turned into hexadecimal text."""
+
+    def __init__(self, seed: int) -> None:
+        """Ids depend on the seed and on how many were made before."""
+        self._seed = seed
+        self._numbers = count(1)
+
+    def hex(self, size: int = 16) -> str:
+        """`size` hexadecimal digits."""
+        text = f"{self._seed}/{next(self._numbers)}"
+        return hashlib.sha256(text.encode()).hexdigest()[:size]

@@ -1,0 +1,153 @@
+"""The `vllm:` families of a version, filled from the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.versions import Version, facts
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.api.server import Server
+
+LATE = ("vllm:tool_call_parser_invocations_total",)
+REASONS = ("stop", "length", "abort")
+OLD_NAMES = {
+    "gpu_cache_usage_perc": "kv_cache_usage_perc",
+    "gpu_prefix_cache_queries_total": "prefix_cache_queries_total",
+    "gpu_prefix_cache_hits_total": "prefix_cache_hits_total",
+}
+
+
+@dataclass
+class Family:
+    """One metric family: samples are (labels, number) or, for histograms, (labels, Histogram)."""
+
+    name: str
+    kind: str
+    help: str
+    samples: list[tuple[dict[str, str], Any]]
+
+
+def families(server: Server, *, late: bool = False) -> list[Family]:
+    """The families that this server exports, in vLLM's order; `late` gives those after the web layer's."""
+    if server.settings.args.get("disable_log_stats"):
+        return []
+    table = facts("metrics")
+    found = {
+        name: entry for name, entry in table["families"].items() if exported(name, entry, server) and (name in LATE) == late
+    }
+    order = {name: number for number, name in enumerate(table["order"])}
+    made = []
+    for name in sorted(found, key=lambda name: order.get(name, len(order))):
+        entry = found[name]
+        samples = _samples(name.removeprefix("vllm:"), entry, server)
+        if samples is not None:
+            made.append(Family(name, entry["type"], entry["help"] or name.removeprefix("vllm:").replace("_", " "), samples))
+    return made
+
+
+def exported(name: str, entry: dict[str, Any], server: Server) -> bool:
+    """Whether the version exports a family under these settings."""
+    version, settings = server.settings.version, server.settings
+    if not version.within(entry["span"]) or "V1" not in version.pick(entry["engines"]):
+        return False
+    when = version.pick(entry["when"]) or []
+    if when and "show_hidden_metrics" in when:
+        return False
+    if name.startswith("vllm:lora"):
+        return settings.lora
+    if name.startswith("vllm:spec_decode"):
+        return bool(settings.args.get("speculative_config"))
+    if name.startswith("vllm:diffusion"):
+        return False
+    return not when
+
+
+def _samples(name: str, entry: dict[str, Any], server: Server) -> list[tuple[dict[str, str], Any]] | None:
+    engine, settings = server.engine, server.settings
+    base = {"model_name": settings.name}
+    if "engine" in str(settings.version.pick(entry["labels"])) or "@base" in str(entry["labels"]):
+        base["engine"] = "0"
+    stats = engine.stats
+    if name in stats.histograms:
+        return [(base, stats.histograms[name])]
+    name = OLD_NAMES.get(name, name)
+    labelled = _labelled(name, server)
+    if labelled is not None:
+        key, values = labelled
+        return [({**base, key: label}, value) for label, value in values.items()]
+    gauges = {
+        "num_requests_running": len(engine.running),
+        "num_requests_waiting": len(engine.waiting),
+        "kv_cache_usage_perc": engine.pool.usage,
+    }
+    if name in gauges:
+        return [(base, gauges[name])]
+    if name == "cache_config_info":
+        return [(cache_config(server), 1)]
+    if name == "tool_call_parser_invocations_total":
+        return _parser_calls(server)
+    if entry["type"] == "histogram":
+        return None
+    return [(base, stats.counters[name.removesuffix("_total")])]
+
+
+def _labelled(name: str, server: Server) -> tuple[str, dict[str, Any]] | None:
+    engine, stats, version = server.engine, server.engine.stats, server.settings.version
+    prompt, cached = stats.counters["prompt_tokens"], stats.counters["prompt_tokens_cached"]
+    if name == "request_success_total":
+        reasons = list(REASONS)
+        reasons += ["error"] if version >= "0.12.0" else []
+        reasons += ["repetition"] if version >= "0.17.0" else []
+        return "finished_reason", {reason: stats.finished[reason] for reason in reasons}
+    if name == "num_requests_waiting_by_reason":
+        return "reason", {"capacity": len(engine.waiting), "deferred": 0}
+    if name == "engine_sleep_state":
+        awake = not engine.asleep
+        return "sleep_state", {"awake": int(awake), "weights_offloaded": int(engine.asleep), "discard_all": 0}
+    if name == "prompt_tokens_by_source_total":
+        return "source", {"local_compute": prompt - cached, "local_cache_hit": cached, "external_kv_transfer": 0}
+    if name == "prompt_tokens_cached_by_source_total":
+        return "source", {"device": cached, "host": 0, "p2p": 0, "disk": 0, "external_unspecified": 0}
+    if name == "admission_rejections_total":
+        return "reason", {"max_num_queued_reqs": 0, "max_num_queued_tokens": 0}
+    return None
+
+
+def _parser_calls(server: Server) -> list[tuple[dict[str, str], Any]]:
+    return [
+        (
+            {"model_name": server.settings.name, "mode": mode, "outcome": outcome, "request_type": kind},
+            server.parser_calls[(mode, outcome, kind)],
+        )
+        for mode in ("streaming", "non_streaming")
+        for outcome in ("tool_call", "no_tool_call")
+        for kind in ("chat_completions", "responses", "other")
+    ]
+
+
+def cache_config(server: Server) -> dict[str, str]:
+    """The labels of cache_config_info."""
+    settings, capacity = server.settings, server.settings.capacity
+    version = settings.version
+    labels = {
+        name: field["value"]
+        for name, field in facts("metrics")["cache_config"].items()
+        if version.within(field["span"]) and version.text not in field["absent"]
+    }
+    values = {
+        "block_size": capacity.block_size,
+        "effective_attention_block_size": capacity.block_size,
+        "num_gpu_blocks": capacity.num_blocks,
+        "kv_cache_size_tokens": capacity.kv_tokens,
+        "kv_cache_max_concurrency": f"{capacity.concurrency:.2f}",
+        "enable_prefix_caching": capacity.prefix_caching,
+        "cache_dtype": settings.args.get("kv_cache_dtype", "auto"),
+        "gpu_memory_utilization": settings.args.get("gpu_memory_utilization", 0.92),
+        "kv_cache_memory_bytes": settings.args.get("kv_cache_memory_bytes"),
+        "user_specified_block_size": "block_size" in settings.args.given,
+        "num_gpu_blocks_override": settings.args.get("num_gpu_blocks_override"),
+    }
+    labels |= {name: str(value) for name, value in values.items() if name in labels}
+    return {**labels, "engine": "0"} if Version("0.8.0") <= version else labels

@@ -1,0 +1,130 @@
+"""The persona: from a request to what each of its choices says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.generation import Output, produce
+from pytest_vllm.sim.parsers.formats import dumps, format_of
+from pytest_vllm.sim.persona.complete import completion_of
+from pytest_vllm.sim.persona.pattern import example_of, example_of_grammar
+from pytest_vllm.sim.persona.schema import Filler
+from pytest_vllm.sim.persona.talk import filler, reply
+from pytest_vllm.sim.persona.tooluse import calls_for
+from pytest_vllm.sim.persona.turn import Answer, Turn
+from pytest_vllm.sim.tokens.template import text_of
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.check.sampling import Sampling
+
+Body = dict[str, Any]
+_THINKERS = re.compile(r"qwen3(?!.*(coder|instruct|embed|rerank))|qwq|deepseek-r1|r1-distill|thinking", re.IGNORECASE)
+_SAMPLED = ("messages", "prompt", "input", "tools", "tool_choice", "response_format", "structured_outputs", "seed", "model")
+
+
+def thinks(server: Server, body: Body) -> bool:
+    """Whether the model thinks before it answers this request."""
+    settings = server.settings
+    if not settings.reasoning_parser and not _THINKERS.search(settings.model):
+        return False
+    if settings.reasoning_parser == "deepseek_r1" or "messages" not in body:
+        return "messages" in body
+    from pytest_vllm.sim.api.chat import thinking_of  # noqa: PLC0415 - chat builds on the persona
+
+    return thinking_of(server, body) is not False
+
+
+def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Turn:
+    """What the persona is asked by a chat request."""
+    messages = [{**message, "content": text_of(message)} for message in body["messages"]]
+    choice = body.get("tool_choice")
+    return Turn(
+        messages=messages,
+        tools=[] if choice == "none" else body.get("tools") or [],
+        choice=choice,
+        parallel=body.get("parallel_tool_calls") is not False,
+        constraint=constraint,
+        thinking=thinks(server, body),
+    )
+
+
+def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> list[Output]:
+    """The choices of a request: one when greedy, `n` otherwise."""
+    digest = hashlib.sha256(
+        json.dumps([body.get(key) for key in _SAMPLED], sort_keys=True, default=str).encode()
+    ).hexdigest()
+    greedy = sampling.greedy or sampling.top_p < 0.05 or sampling.min_p > 0.95
+    base = 0
+    if not greedy:
+        base = 1 + int(digest[:6], 16)
+        if sampling.seed is None:
+            base += server.asked[digest]
+            server.asked[digest] += sampling.n
+    turn.seed = f"{server.settings.seed}/{digest}"
+    outputs = []
+    for number in range(sampling.n):
+        turn.variant = 0 if greedy else base + number
+        answer: Answer = server.hooks.run("answer", answer_to(turn), turn)
+        output = produce(raw_text(server, turn, answer), lambda: filler(turn), sampling, server.tokens)
+        outputs.append(server.hooks.run("output", output, body))
+    return outputs
+
+
+def answer_to(turn: Turn) -> Answer:
+    """What the persona says to a turn."""
+    thoughts = _thoughts(turn) if turn.thinking else None
+    if turn.prompt:
+        return Answer(constrained(turn) if turn.constraint else completion_of(turn))
+    calls = calls_for(turn)
+    if calls:
+        return Answer("", thoughts, calls)
+    return Answer(constrained(turn) if turn.constraint else reply(turn), thoughts)
+
+
+def constrained(turn: Turn) -> str:
+    """A text that fits the constraint."""
+    assert turn.constraint is not None  # noqa: S101 - callers look
+    kind, value = next(iter(turn.constraint.items()))
+    if kind == "choice":
+        asked, told = turn.asked.lower(), reply(turn).lower()
+        fitting = [one for one in value if str(one).lower() in told] or [one for one in value if str(one).lower() in asked]
+        return str(fitting[0] if len(fitting) == 1 else value[turn.variant % len(value)])
+    if kind == "regex":
+        return example_of(value)
+    if kind == "grammar":
+        return example_of_grammar(value)
+    if kind == "json_object":
+        return dumps({"answer": reply(turn)})
+    if kind == "structural_tag":
+        return reply(turn)
+    return dumps(Filler(turn, value).value(value))
+
+
+def raw_text(server: Server, turn: Turn, answer: Answer) -> str:
+    """The text as the model writes it, markers included."""
+    text = answer.content
+    if answer.calls:
+        if isinstance(turn.choice, dict):
+            text += dumps(answer.calls[0][1])
+        elif turn.choice == "required":
+            text += dumps([{"name": name, "parameters": arguments} for name, arguments in answer.calls])
+        else:
+            text += str(format_of(server.settings.family or server.settings.tool_parser).write(answer.calls))
+    if answer.thoughts is not None:
+        opening = "" if server.settings.reasoning_parser == "deepseek_r1" else "<think>\n"
+        text = f"{opening}{answer.thoughts}\n</think>\n\n{text}"
+    return text
+
+
+def _thoughts(turn: Turn) -> str:
+    asked = " ".join(turn.asked.split()[:12])
+    return turn.pick(
+        [
+            f'The user asks: "{asked}". Let me think about it step by step. The answer should be short and right.',
+            f'I am asked: "{asked}". I recall what I know and check it once more before I answer.',
+        ]
+    )

@@ -1,0 +1,77 @@
+"""vLLM versions, and facts that hold for some of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache, total_ordering
+from pathlib import Path
+from typing import Any
+
+import pytest_vllm.facts
+
+NEWEST = "0.33.0"
+DEFAULT = "0.32.0"
+
+
+@total_ordering
+class Version:
+    """A release such as 0.32.0 or 0.8.5.post1; compares with versions and with text."""
+
+    def __init__(self, text: str) -> None:
+        """Read the numbers; text without any is refused."""
+        numbers = re.match(r"\d+(\.\d+)*(\.post\d+)?", text)
+        if not numbers:
+            raise ValueError(f"{text!r} is no version: write it like 0.32.0")
+        self.text = text
+        self.key = tuple(int(number) for number in re.findall(r"\d+", numbers[0]))
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when the numbers are."""
+        return self.key == _key(other)
+
+    def __lt__(self, other: object) -> bool:
+        """Older."""
+        return self.key < _key(other)
+
+    def __hash__(self) -> int:
+        """By numbers."""
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        """As written."""
+        return self.text
+
+    def within(self, span: list[str]) -> bool:
+        """Whether this version lies in [first, first without); an empty end is open."""
+        return self >= span[0] and (not span[1] or self < span[1])
+
+    def pick(self, timeline: Any) -> Any:
+        """The value in force: a plain value, or the last of [[from version, value], …] that applies."""
+        if not is_timeline(timeline):
+            return timeline
+        value = timeline[0][1]
+        for since, later in timeline:
+            if self >= since:
+                value = later
+        return value
+
+
+def is_timeline(value: Any) -> bool:
+    """Whether a fact is given by version."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(step, list) and len(step) == 2 and re.match(r"\d+\.\d", str(step[0])) for step in value)
+    )
+
+
+@cache
+def _key(other: object) -> tuple[int, ...]:
+    return other.key if isinstance(other, Version) else Version(str(other)).key
+
+
+@cache
+def facts(name: str) -> Any:
+    """One of the simulator's fact tables, `facts/sim-NAME.json`."""
+    return json.loads(Path(pytest_vllm.facts.__file__).with_name(f"sim-{name}.json").read_text("utf-8"))
