@@ -76,7 +76,7 @@ def area_of(nodeid: str) -> str:
 
 
 def bundled_args(args: list[str], *, named: bool, base: Path) -> list[str]:
-    """The arguments of the run: the bundled suites when nothing was named; `suites/…` found wherever it lies."""
+    """The arguments of the run: the bundled suites when nothing was named, else `suites/…` resolved."""
     if not named:
         return [str(data_dir("suites"))]
     return [_resolve(arg, base) for arg in args]
@@ -96,7 +96,7 @@ def _resolve(arg: str, base: Path) -> str:
 
 
 def exchange_modules() -> list[Any]:
-    """Import every `suites/AREA/exchanges.py`; the plugin registers them, which makes their fixtures known."""
+    """Import every `suites/AREA/exchanges.py`; once registered, their fixtures are known."""
     root = data_dir("suites")
     package = suites_package()
     if package == ROOT_ID and str(root.parent) not in sys.path:

@@ -7,7 +7,7 @@ import os
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.protocol import BootError, LaunchContext
@@ -25,7 +25,7 @@ from pytest_vllm.wire.redact import Redactor
 from pytest_vllm.wire.store import RecordingStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_vllm.launch.protocol import Handle
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.report.progress import Progress
     from pytest_vllm.target import Server
+    from pytest_vllm.wire.pace import RecordingReport
+    from pytest_vllm.wire.record import Planned
 
 DEFAULT_CONCURRENCY = 16
 
@@ -109,7 +111,9 @@ class Gate:
         self._phase("record", started, profile=name, exchanges=len(plan), concurrency=limit, **detail)
         self.save()
 
-    async def _record_all(self, server: Server, plan: list, store: RecordingStore, limit: int):  # type: ignore[no-untyped-def,type-arg]
+    async def _record_all(
+        self, server: Server, plan: Sequence[Planned], store: RecordingStore, limit: int
+    ) -> RecordingReport:
         async with WireClient(server, self.redactor) as client:
             return await record_all(
                 server,
@@ -139,7 +143,7 @@ class Gate:
         self.states[name] = replace(self.states[name], live=False)
         self.save()
 
-    def __enter__(self) -> Gate:
+    def __enter__(self) -> Self:
         """The gate opens; servers are opened one by one."""
         self.folder.mkdir(parents=True, exist_ok=True)
         return self

@@ -32,7 +32,7 @@ class Metrics:
 
     @cached_property
     def types(self) -> dict[str, str]:
-        """Family name (counters without `_total`) -> counter, gauge, histogram, …"""
+        """Family name (counters without `_total`) -> counter, gauge or histogram."""
         return {family.name: family.type for family in text_string_to_metric_families(self.text)}
 
     @cached_property

@@ -42,39 +42,55 @@ class Options:
         return bool(self.profiles or self.url or self.replay)
 
 
+class Adder:
+    """Adds options of the group `vllm`, each with its ini twin."""
+
+    def __init__(self, parser: pytest.Parser) -> None:
+        """Make the group."""
+        self._parser = parser
+        self._group = parser.getgroup("vllm", "verify a vLLM deployment (pytest-vllm)")
+
+    def one(self, name: str, text: str, **more: Any) -> None:
+        """An option that takes a value."""
+        self._add(name, text, "store", "string", more)
+
+    def many(self, name: str, text: str, metavar: str) -> None:
+        """An option that may be repeated."""
+        self._add(name, f"{text}; repeatable", "append", "args", {"metavar": metavar})
+
+    def flag(self, name: str, text: str) -> None:
+        """An option without a value."""
+        self._add(name, text, "store_true", "bool", {})
+
+    def _add(self, name: str, text: str, action: str, ini: Any, more: dict[str, Any]) -> None:
+        self._group.addoption(
+            f"--vllm-{name}", action=action, dest=_dest(name), default=None, help=text, **more
+        )
+        self._parser.addini(_dest(name), text, type=ini, default=None)
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Register the `vllm` option group and the ini twins of its options."""
-    group = parser.getgroup("vllm", "verify a vLLM deployment (pytest-vllm)")
-    option, ini = _adder(group, parser)
-    option(
-        "profile",
-        "boot and verify this profile: a name or a .toml path; repeatable",
-        many=True,
-        metavar="NAME",
+    add = Adder(parser)
+    add.many("profile", "boot and verify this profile: a name or a .toml path", "NAME")
+    add.one("url", "verify the server that runs at this URL and leave it running", metavar="URL")
+    add.one(
+        "api-key-env", "environment variable that holds the API key (default VLLM_API_KEY)", metavar="VAR"
     )
-    option("url", "verify the server that runs at this URL and leave it running", metavar="URL")
-    option("api-key-env", "environment variable that holds the API key (default VLLM_API_KEY)", metavar="VAR")
-    option("launcher", "how to start the server, instead of the profile's launcher", choices=LAUNCHERS)
-    option("image", "container image to start, instead of the profile's", metavar="REF")
-    option("tier", "run checks up to this tier (default gate)", choices=TIERS)
-    option("check", "run only checks with this id or id prefix; repeatable", many=True, metavar="ID")
-    option(
-        "concurrency",
-        "exchanges recorded at once (default: max-num-seqs, at most 16)",
-        type=_positive,
-        metavar="N",
-    )
-    option("report", "folder for runs and reports (default .vllm)", metavar="DIR")
-    option("keep", "leave the started server running and say how to stop it", flag=True)
-    option("replay", "judge the recordings of this run folder again, without a server", metavar="DIR")
-    option("strict", "a SHOULD check that fails or is undecided counts like a MUST check", flag=True)
-    option("list", "list the checks that would run, with level, family and fact, and stop", flag=True)
-    option("defect", "break the simulator by this named defect; repeatable", many=True, metavar="NAME")
-    option(
-        "baseline", "compare every verdict with this saved baseline; a new failure is named", metavar="FILE"
-    )
-    option("save-baseline", "save this run's verdicts as a baseline", metavar="FILE")
-    del ini
+    add.one("launcher", "how to start the server, instead of the profile's launcher", choices=LAUNCHERS)
+    add.one("image", "container image to start, instead of the profile's", metavar="REF")
+    add.one("tier", "run checks up to this tier (default gate)", choices=TIERS)
+    add.many("check", "run only checks with this id or id prefix", "ID")
+    help_ = "exchanges recorded at once (default: max-num-seqs, at most 16)"
+    add.one("concurrency", help_, type=_positive, metavar="N")
+    add.one("report", "folder for runs and reports (default .vllm)", metavar="DIR")
+    add.flag("keep", "leave the started server running and say how to stop it")
+    add.one("replay", "judge the recordings of this run folder again, without a server", metavar="DIR")
+    add.flag("strict", "a SHOULD check that fails or is undecided counts like a MUST check")
+    add.flag("list", "list the checks that would run, with level, family and fact, and stop")
+    add.many("defect", "break the simulator by this named defect", "NAME")
+    add.one("baseline", "compare every verdict with this saved baseline", metavar="FILE")
+    add.one("save-baseline", "save this run's verdicts as a baseline", metavar="FILE")
 
 
 def read_options(config: pytest.Config) -> Options:
@@ -103,18 +119,6 @@ def read_options(config: pytest.Config) -> Options:
 
 def _path(config: pytest.Config, value: str | None) -> Path | None:
     return config.invocation_params.dir / value if value else None
-
-
-def _adder(group: pytest.OptionGroup, parser: pytest.Parser) -> tuple[Any, Any]:
-    def ini(name: str, text: str, kind: Any) -> None:
-        parser.addini(f"vllm_{name.replace('-', '_')}", text, type=kind, default=None)
-
-    def option(name: str, text: str, *, many: bool = False, flag: bool = False, **more: Any) -> None:
-        action = "append" if many else "store_true" if flag else "store"
-        group.addoption(f"--vllm-{name}", action=action, dest=_dest(name), default=None, help=text, **more)
-        ini(name, text, "args" if many else "bool" if flag else "string")
-
-    return option, ini
 
 
 def _reader(config: pytest.Config) -> Any:

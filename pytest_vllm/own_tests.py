@@ -94,7 +94,7 @@ def vllm_client(_vllm_live: Server) -> Iterator[openai.OpenAI]:
 
 @pytest.fixture
 def vllm_metrics(vllm_http: httpx.Client) -> Callable[[], AbstractContextManager[MetricsDelta]]:
-    """`with vllm_metrics() as delta: …` and then `delta("vllm:prompt_tokens_total")`."""
+    """How counters move, in a `with` block: `delta("vllm:prompt_tokens_total")` after it."""
 
     @contextmanager
     def measure() -> Iterator[MetricsDelta]:

@@ -73,7 +73,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if session is None and not options.list:
         if any(spec_of(item) for item in items) and not config.option.collectonly:
             raise pytest.UsageError(
-                "these checks need a server: pass --vllm-profile=NAME (try --vllm-profile=sim) or --vllm-url=URL"
+                "these checks need a server: "
+                "pass --vllm-profile=NAME (try --vllm-profile=sim) or --vllm-url=URL"
             )
         return
     kept, dropped, missed = selection.select(items, options)

@@ -9,7 +9,6 @@ import json
 import os
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.profile.model import Profile
@@ -19,6 +18,7 @@ from pytest_vllm.wire.store import RecordingStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pytest_vllm.wire.recording import Recording
 

@@ -1,6 +1,6 @@
 """One pytest run that is about a vLLM server: its options, profiles, servers and results.
 
-The same object lives in the controlling process, which opens the gate, and in xdist workers, which only judge.
+The same object lives in the controlling process, which opens the gate, and in xdist workers, which judge.
 """
 
 from __future__ import annotations

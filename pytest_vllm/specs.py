@@ -1,4 +1,4 @@
-"""Where requirements come from. A check's `spec` is `source:anchor`; unknown sources are refused by a test."""
+"""Where requirements come from: a check's `spec` is `source:anchor`, and a test refuses unknown sources."""
 
 from __future__ import annotations
 

@@ -65,7 +65,9 @@ def _stale(waiver: Waiver, version: str, profile: str) -> Result:
         family=Family.ENVIRONMENT,
         verdict=Verdict.FAIL,
         fact="Every waiver of the profile still matches a failing check.",
-        reason=f"{waiver.check} passes on {version}: remove its waiver, or narrow versions = {waiver.versions!r}",
+        reason=(
+            f"{waiver.check} passes on {version}: remove its waiver, or narrow versions = {waiver.versions!r}"
+        ),
         area="waivers",
         spec="profile:waive",
         profile=profile,
