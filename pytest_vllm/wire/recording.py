@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.wire.sse import Event, read_stream
+from pytest_vllm.wire.sse import Event, read_stream, strict_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +19,10 @@ FORMAT_VERSION = 1
 
 class Undecided(Exception):  # noqa: N818 - it is a verdict, not an error
     """The evidence does not allow a judgement: the check is undecided, the server not accused."""
+
+
+class NotRun(Exception):  # noqa: N818 - it is a verdict, not an error
+    """The requirement does not apply to this deployment: the check is not run."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +103,13 @@ class Recording:
 
     @cached_property
     def json(self) -> Any:
-        """The body as JSON of any status. Raises Undecided when there is none."""
+        """The body as JSON of any status. Raises Undecided when there is none.
+
+        Read as strictly as other languages read it: UTF-8, no NaN, no Infinity.
+        """
         self.answered()
         try:
-            return json.loads(self.body)
+            return strict_json(self.body.decode())
         except ValueError as error:
             raise Undecided(f"{self.key}: the body is not JSON ({error})") from error
 
@@ -110,7 +117,7 @@ class Recording:
     def ok(self) -> Any:
         """The JSON body of a 200 answer. Raises Undecided for any other, so one fault is blamed once."""
         if self.status != 200:
-            raise Undecided(f"{self.key} was answered with {self.status or self.error}, so this was not tested")
+            raise Undecided(self._untested())
         return self.json
 
     @cached_property
@@ -121,7 +128,7 @@ class Recording:
     def events(self) -> list[Event]:
         """The events of a 200 stream, comments left out. Raises Undecided when it was not answered so."""
         if self.status != 200:
-            raise Undecided(f"{self.key} was answered with {self.status or self.error}, so this was not tested")
+            raise Undecided(self._untested())
         return self._stream[0]
 
     @property
@@ -139,6 +146,9 @@ class Recording:
             return [event.json for event in self.events if not event.is_done]
         except ValueError as error:
             raise Undecided(f"{self.key}: an event is not JSON ({error})") from error
+
+    def _untested(self) -> str:
+        return f"{self.key} was answered with {self.status or self.error}, so this was not tested"
 
     def answered(self) -> None:
         """Raise Undecided when no complete response came."""
@@ -180,26 +190,43 @@ def dump(recording: Recording) -> str:
         "metrics_after": recording.metrics_after,
     }
     lines = [head, *(_chunk_line(at, chunk) for at, chunk in recording.chunks), tail]
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    return "".join(_json_line(line) + "\n" for line in lines)
 
 
 def load(text: str) -> Recording:
-    """Read what `dump` wrote. Raises ValueError on another format or a newer version."""
-    head, *chunks, tail = [json.loads(line) for line in text.split("\n") if line]
-    if head.get("format") != FORMAT:
-        raise ValueError("this is not a recording of pytest-vllm")
-    if head["version"] > FORMAT_VERSION:
-        raise ValueError(f"recording version {head['version']} is newer than {FORMAT_VERSION}: update pytest-vllm")
-    return Recording(
-        key=head["key"],
-        request=Request(**head["request"]),
-        status=head["status"],
-        headers=tuple((name, value) for name, value in head["headers"]),
-        chunks=tuple((line["at"], _chunk_bytes(line)) for line in chunks),
-        sent=head["sent"],
-        headers_at=head["headers_at"],
-        **tail,
-    )
+    """Read what `dump` wrote. Raises ValueError on another format, a newer version or a damaged text."""
+    try:
+        head, *chunks, tail = [json.loads(line) for line in text.split("\n") if line]
+        ours, version = head["format"] == FORMAT, int(head["version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"this is not a recording of pytest-vllm, or it is cut short ({error})") from error
+    if not ours:
+        raise ValueError(f"this is not a recording of pytest-vllm: its format is {head['format']!r}")
+    if version > FORMAT_VERSION:
+        raise ValueError(f"recording version {version} is newer than {FORMAT_VERSION}: update pytest-vllm")
+    try:
+        return Recording(
+            key=head["key"],
+            request=Request(**head["request"]),
+            status=head["status"],
+            headers=tuple((name, value) for name, value in head["headers"]),
+            chunks=tuple((line["at"], _chunk_bytes(line)) for line in chunks),
+            sent=head["sent"],
+            headers_at=head["headers_at"],
+            **tail,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"the recording is damaged or cut short ({reason})") from error
+
+
+def _json_line(line: dict[str, Any]) -> str:
+    text = json.dumps(line, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can carry
+        return json.dumps(line)
+    return text
 
 
 def _chunk_line(at: float, chunk: bytes) -> dict[str, Any]:

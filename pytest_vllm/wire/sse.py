@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FIELDS = frozenset({"event", "data", "id", "retry"})
+BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Event:
         data: the data lines, joined by newlines.
         name: the `event:` field, empty when absent.
         raw: the event's lines as they came.
-        faults: what the stream format does not allow, in words; empty on a clean event.
+        faults: what no stream of an OpenAI-compatible server may hold, in words; empty on a clean event.
     """
 
     at: float
@@ -39,7 +40,15 @@ class Event:
     @property
     def json(self) -> Any:
         """The data as JSON; NaN and Infinity are refused. Raises ValueError when it is not JSON."""
-        return json.loads(self.data, parse_constant=_refuse)
+        return strict_json(self.data)
+
+
+def strict_json(text: str) -> Any:
+    """What a client in another language would read: no NaN, no Infinity. Raises ValueError."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("nested too deeply to be read") from error
 
 
 def _refuse(constant: str) -> None:
@@ -47,57 +56,82 @@ def _refuse(constant: str) -> None:
 
 
 class SSEReader:
-    """Feeds on (time, bytes) chunks and gives events; what is left over is in `pending`."""
+    """Feeds on (time, bytes) chunks and gives events; what is left over is in `pending`.
+
+    Lines end in LF, CRLF or CR, and an event's bytes give the same event however they are cut into chunks.
+    """
 
     def __init__(self) -> None:
         """Start an empty stream."""
-        self._buffer = b""
-        self._lines: list[str] = []
+        self._tail: list[bytes] = []  # the open line, in pieces: joining them at every chunk is quadratic
+        self._lines: list[bytes] = []
+        self._after_cr = False
+        self._begun = False
         self._faults: list[str] = []
 
     @property
     def pending(self) -> bytes:
         """Bytes and lines that no blank line has closed yet."""
-        return "\n".join(self._lines).encode() + (b"\n" if self._lines else b"") + self._buffer
+        return b"".join(line + b"\n" for line in self._lines) + b"".join(self._tail)
 
     def feed(self, at: float, chunk: bytes) -> list[Event]:
         """The events that this chunk completes."""
+        if self._after_cr and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._after_cr = False
+        if b"\n" not in chunk and b"\r" not in chunk:
+            if chunk:
+                self._tail.append(chunk)
+            return []
         events = []
-        *lines, self._buffer = (self._buffer + chunk).replace(b"\r\n", b"\n").split(b"\n")
+        lines = (b"".join(self._tail) + chunk).splitlines(keepends=True)
+        self._tail = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
+        self._after_cr = chunk.endswith(b"\r")
         for line in lines:
-            if line:
-                self._line(line)
+            if content := self._begin(line.rstrip(b"\r\n")):
+                self._lines.append(content)
             elif self._lines:
                 events.append(self._close(at))
         return events
 
-    def _line(self, line: bytes) -> None:
-        try:
-            text = line.decode()
-        except UnicodeDecodeError as error:
-            self._faults.append(f"not UTF-8: {error.reason} at byte {error.start}")
-            text = line.decode(errors="replace")
-        self._lines.append(text)
+    def _begin(self, line: bytes) -> bytes:
+        if not self._begun and line.startswith(BOM):
+            self._faults.append("a byte order mark opens the stream")
+            line = line.removeprefix(BOM)
+        self._begun = True
+        return line
 
     def _close(self, at: float) -> Event:
+        texts = [self._decode(line) for line in self._lines]
         data: list[str] = []
         name = ""
-        for line in self._lines:
+        for line in texts:
             if line.startswith(":"):
                 continue
             field, colon, value = line.partition(":")
+            value = value.removeprefix(" ")
             if field not in FIELDS:
                 self._faults.append(f"unknown field {field[:40]!r}")
             elif not colon:
                 self._faults.append(f"field {field!r} without a colon")
-            value = value.removeprefix(" ")
+            elif field == "retry" and not (value.isascii() and value.isdigit()):
+                self._faults.append(f"retry is not a number: {value[:40]!r}")
             if field == "data":
                 data.append(value)
             elif field == "event":
                 name = value
-        event = Event(at, "\n".join(data), name, "\n".join(self._lines), tuple(self._faults))
+        if not data and not all(line.startswith(":") for line in texts):
+            self._faults.append("an event without data")
+        event = Event(at, "\n".join(data), name, "\n".join(texts), tuple(self._faults))
         self._lines, self._faults = [], []
         return event
+
+    def _decode(self, line: bytes) -> str:
+        try:
+            return line.decode()
+        except UnicodeDecodeError as error:
+            self._faults.append(f"not UTF-8: {error.reason} at byte {error.start}")
+            return line.decode(errors="replace")
 
 
 def is_comment(event: Event) -> bool:
