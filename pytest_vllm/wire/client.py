@@ -1,0 +1,218 @@
+"""Sends requests and records what comes back, byte for byte: no retry, redirect, cookie or coercion."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING, Self
+from urllib.parse import quote
+
+import httpx
+
+from pytest_vllm.wire.http1 import Arrivals, Http1Transport
+from pytest_vllm.wire.recording import Recording, Request
+from pytest_vllm.wire.redact import Redactor
+from pytest_vllm.wire.sse import SSEReader, is_comment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_vllm.target import Server
+
+CONNECT_SECONDS = 5.0
+GAP_SECONDS = 60.0
+EXCHANGE_SECONDS = 300.0
+
+#: What an error begins with when not even a connection came about.
+NO_CONNECTION = "no connection to"
+#: What an error begins with when the request itself could not be made.
+NOT_SENT = "not sent"
+#: What an error begins with when the whole exchange took too long.
+TOO_SLOW = "not complete within"
+
+_PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
+
+
+class WireClient:
+    """Records exchanges with one server. Use it in `async with`.
+
+    Args:
+        server: where to send, and the key to send.
+        redactor: hides secrets in recordings; the server's own key is always hidden.
+        connect: seconds until a connection must stand.
+        gap: seconds without a byte, once the response head is there, after which an exchange is given up.
+        exchange: seconds for a whole exchange whose request does not say.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        redactor: Redactor | None = None,
+        *,
+        connect: float = CONNECT_SECONDS,
+        gap: float = GAP_SECONDS,
+        exchange: float = EXCHANGE_SECONDS,
+    ) -> None:
+        """Nothing is connected yet."""
+        self.url = server.url.rstrip("/")
+        self.redactor = (redactor or Redactor()).knowing(server.api_key, httpx.URL(self.url).password)
+        self._prefix = httpx.URL(self.url).raw_path.rstrip(b"/")
+        self._key = server.api_key
+        self._exchange = exchange
+        self._http = httpx.AsyncClient(
+            transport=Http1Transport(),
+            timeout=httpx.Timeout(connect=connect, read=gap, write=None, pool=None),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        """Ready at once."""
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close what is open."""
+        await self._http.aclose()
+
+    async def send(self, key: str, request: Request) -> Recording:
+        """Send the request once and record the exchange, redacted.
+
+        What goes wrong on the way is `Recording.error` in words, never an exception.
+        """
+        limit = self._exchange if request.timeout is None else request.timeout
+        response: httpx.Response | None = None
+        error, aborted = "", False
+        wall, began = time.time(), time.perf_counter()
+        try:
+            async with asyncio.timeout(limit):
+                response = await self._http.send(self._wire_request(request), stream=True)
+                try:
+                    aborted = await _read(response.extensions["arrivals"], request.abort_after)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            error = f"{TOO_SLOW} {limit:g} s"
+        except (httpx.HTTPError, httpx.InvalidURL) as failure:
+            error = str(failure) or type(failure).__name__
+        except (ValueError, TypeError) as failure:  # a body that is no JSON, a header that is no header
+            error = f"{NOT_SENT}: {failure}"
+        taken = time.perf_counter() - began
+        recording = Recording(key, request, sent=wall, seconds=round(taken, 6), aborted=aborted)
+        if response is not None:
+            recording = _with_response(recording, response, began, failed=bool(error) or aborted)
+        return self.redactor.recording(recording.with_response(error=_in_words(error, recording)))
+
+    def _wire_request(self, request: Request) -> httpx.Request:
+        body = encoded_body(request)
+        wire = httpx.Request(
+            request.method,
+            self.url,
+            headers=self._headers(request, body),
+            content=body,
+            extensions={
+                "timeout": self._http.timeout.as_dict(),
+                "target": self._prefix + target(request.path).encode(),
+            },
+        )
+        for name, value in request.headers.items():
+            if value is None and name in wire.headers:
+                del wire.headers[name]
+        return wire
+
+    def _headers(self, request: Request, body: bytes | None) -> list[tuple[str, str]]:
+        own = own_headers(has_body=body is not None)
+        if self._key:
+            own["authorization"] = f"Bearer {self._key}"
+        for name, value in request.headers.items():
+            own.pop(name.lower(), None)
+            if value is not None:
+                own[name] = value
+        return list(own.items())
+
+
+def own_headers(*, has_body: bool) -> dict[str, str]:
+    """The headers of every request that does not say otherwise, beside Host, length and the API key."""
+    own = {"accept": "*/*", "accept-encoding": "identity", "user-agent": "pytest-vllm"}
+    return {**own, "content-type": "application/json"} if has_body else own
+
+
+def target(path: str) -> str:
+    """The request line's target: the path as it is written, what cannot stand there percent-encoded."""
+    return quote(path, _PRINTABLE, errors="surrogatepass")
+
+
+def encoded_body(request: Request) -> bytes | None:
+    """The body's bytes; None for none. In `content`, lone surrogates U+DC80..U+DCFF stand for raw bytes."""
+    if request.content is not None:
+        return (
+            b"".join(map(_encoded, request.content)) if _is_odd(request.content) else request.content.encode()
+        )
+    if request.json is None:
+        return None
+    try:
+        return json.dumps(request.json, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # lone surrogates travel as escapes
+        return json.dumps(request.json, separators=(",", ":")).encode()
+
+
+def _with_response(
+    recording: Recording, response: httpx.Response, began: float, *, failed: bool
+) -> Recording:
+    """Times count from the handing of the request to the socket: connecting is not the server's work."""
+    arrivals: Arrivals = response.extensions["arrivals"]
+    zero = arrivals.sent_at
+    ended = began + recording.seconds if failed else arrivals.last_at
+    return recording.with_response(
+        status=response.status_code,
+        headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in _pairs(response)),
+        chunks=tuple((round(at - zero, 6), piece) for at, piece in arrivals.pieces),
+        sent=recording.sent + (zero - began),
+        headers_at=round(arrivals.head_at - zero, 6),
+        seconds=round(ended - zero, 6),
+    )
+
+
+def _pairs(response: httpx.Response) -> list[tuple[bytes, bytes]]:
+    return [(name.lower(), value) for name, value in response.headers.raw]
+
+
+def _is_odd(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _encoded(character: str) -> bytes:
+    return character.encode(
+        "utf-8", "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
+    )
+
+
+async def _read(arrivals: Arrivals, abort_after: int | None) -> bool:
+    """Read the body to its end, or to the event after which to close; whether we closed the connection."""
+    if abort_after is None:
+        return await arrivals.finished()
+    if abort_after == 0:
+        return arrivals.stop()
+    return await arrivals.finished(_after_events(abort_after))
+
+
+def _after_events(count: int) -> Callable[[float, bytes], bool]:
+    reader = SSEReader()
+    seen = 0
+
+    def enough(at: float, piece: bytes) -> bool:
+        nonlocal seen
+        seen += sum(not is_comment(event) for event in reader.feed(at, piece))
+        return seen >= count
+
+    return enough
+
+
+def _in_words(error: str, recording: Recording) -> str:
+    if not error or error.startswith((NO_CONNECTION, NOT_SENT)):
+        return error
+    if recording.status is None:
+        return f"{error}, and no response came" if error.startswith(TOO_SLOW) else error
+    return f"{error} (status {recording.status} and {len(recording.body)} bytes of the body had come)"

@@ -1,0 +1,310 @@
+"""An httpx transport that stamps every read of the socket at the moment it happens.
+
+httpx's own transport pays about 100 µs of CPU per read (anyio, httpcore and h11 one above the other;
+measured by tests/bench/client_events.py). This one lets asyncio call it with the bytes. Response heads
+are read by h11. Every exchange has its own connection: a server that closes idle connections never races
+with a request, so none is ever retried or lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from typing import TYPE_CHECKING, Any
+
+import h11
+import httpx
+
+from pytest_vllm.wire.framing import Framing, FramingError, framing_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+HEAD_LIMIT = 256 * 1024
+BODY_LIMIT = 64 * 1024 * 1024
+INCOMPLETE = "the connection closed before the response head was complete"
+
+
+class Arrivals(httpx.AsyncByteStream):
+    """A response body while it arrives.
+
+    Args:
+        pieces: (time.perf_counter() of the read, body bytes), as read from the socket.
+    """
+
+    def __init__(self, connection: _Connection) -> None:
+        """Made by the transport, once the response head is there."""
+        self._connection = connection
+        self.pieces = connection.pieces
+
+    @property
+    def sent_at(self) -> float:
+        """time.perf_counter() when the request was handed to the socket."""
+        return self._connection.sent_at
+
+    @property
+    def head_at(self) -> float:
+        """time.perf_counter() of the read that completed the response head."""
+        return self._connection.head_at
+
+    @property
+    def last_at(self) -> float:
+        """time.perf_counter() of the latest read."""
+        return self._connection.read_at
+
+    async def finished(self, stop: Callable[[float, bytes], bool] | None = None) -> bool:
+        """Wait for the end of the body; whether `stop` ended it first, by returning True for a piece.
+
+        A body that is complete by then was not stopped. Raises httpx.TransportError when the body does not
+        end cleanly.
+        """
+        connection = self._connection
+        if stop is not None:
+            connection.stop_at(stop)
+        await asyncio.shield(connection.over)
+        return connection.stopped
+
+    def stop(self) -> bool:
+        """Close the connection now; whether anything of the body was still to come."""
+        return self._connection.stop()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The pieces, as httpx hands them on."""
+        given = 0
+        while not self._connection.over.done() or given < len(self.pieces):
+            if given == len(self.pieces):
+                news = self._connection.news = asyncio.get_running_loop().create_future()
+                await news
+                continue
+            given += 1
+            yield self.pieces[given - 1][1]
+        self._connection.over.result()
+
+    async def aclose(self) -> None:
+        """Close the connection, wherever the body is, and wait until it is closed."""
+        self._connection.close()
+        try:
+            async with asyncio.timeout(1):
+                await asyncio.shield(self._connection.lost)
+        except TimeoutError:
+            self._connection.abort()
+
+
+class _Connection(asyncio.Protocol):
+    """One request and its response on one connection."""
+
+    def __init__(self, method: str, gap: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        self.head: asyncio.Future[h11.Response] = loop.create_future()
+        self.over: asyncio.Future[None] = loop.create_future()
+        self.lost: asyncio.Future[None] = loop.create_future()
+        self.news: asyncio.Future[None] | None = None
+        for future in (self.head, self.over):  # whoever gives up early must not leave a warning behind
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self.pieces: list[tuple[float, bytes]] = []
+        self.stopped = False
+        self.sent_at = self.head_at = self.read_at = 0.0
+        self._stop: Callable[[float, bytes], bool] | None = None
+        self._method = method
+        self._gap = gap
+        self._watch: asyncio.TimerHandle | None = None
+        self._size = 0
+        self._framing: Framing | None = None
+        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
+        self._transport: asyncio.Transport | None = None
+
+    def send(self, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        """Hand the whole request to the socket. Raises h11.LocalProtocolError when it is no HTTP/1.1."""
+        request = h11.Request(method=self._method, target=target, headers=headers)
+        head = self._h11.send(request) or b""
+        assert self._transport is not None  # noqa: S101 - create_connection has returned
+        self.sent_at = time.perf_counter()
+        self._transport.write(head + body)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        now = self.read_at = time.perf_counter()
+        try:
+            if self._framing is None:
+                data = self._read_head(now, data)
+                if self._framing is None:
+                    return
+            self._read_body(now, data)
+        except h11.RemoteProtocolError as error:
+            self._fail(f"the response head is no HTTP/1.1: {error}")
+        except FramingError as error:
+            self._fail(str(error))
+
+    def _read_head(self, now: float, data: bytes) -> bytes:
+        self._h11.receive_data(data)
+        event = self._h11.next_event()
+        while isinstance(event, h11.InformationalResponse):
+            event = self._h11.next_event()
+        if not isinstance(event, h11.Response):
+            return b""
+        self.head_at = now
+        rest = self._h11.trailing_data[0]
+        self._framing = framing_of(self._method, event.status_code, _text(event.headers.raw_items()))
+        if not self.head.done():
+            self.head.set_result(event)
+        if self._gap is not None:
+            self._watch = asyncio.get_running_loop().call_later(self._gap, self._check_gap)
+        return rest
+
+    def _read_body(self, now: float, data: bytes) -> None:
+        framing = self._framing
+        assert framing is not None  # noqa: S101
+        piece = framing.feed(data)
+        if piece:
+            self.pieces.append((now, piece))
+            self._size += len(piece)
+            if self.news is not None and not self.news.done():
+                self.news.set_result(None)
+            if self._stop is not None and self._stop(now, piece) and self.stop():
+                return
+        if self._size > BODY_LIMIT:
+            self._fail(f"the body is longer than {BODY_LIMIT >> 20} MiB and was cut there")
+        elif framing.excess:
+            self._fail(f"{framing.excess} bytes came after the end of the body")
+        elif framing.done:
+            self._end()
+
+    def stop_at(self, stop: Callable[[float, bytes], bool]) -> None:
+        """Stop at the first piece, already here or still to come, for which this returns True."""
+        self._stop = stop
+        if any(stop(at, piece) for at, piece in self.pieces):
+            self.stop()
+
+    def stop(self) -> bool:
+        """Close the connection on purpose; False when there was nothing left to stop."""
+        if self.over.done() or (self._framing is not None and self._framing.done):
+            return False
+        self.stopped = True
+        self._end()
+        return True
+
+    def _check_gap(self) -> None:
+        assert self._gap is not None  # noqa: S101
+        silent = time.perf_counter() - self.read_at
+        if silent >= self._gap:
+            self._fail(f"no byte came for {self._gap:g} s", httpx.ReadTimeout)
+        else:
+            self._watch = asyncio.get_running_loop().call_later(self._gap - silent, self._check_gap)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.lost.done():
+            self.lost.set_result(None)
+        if self._framing is None:
+            self._fail(f"the connection broke before a response came: {exc}" if exc else INCOMPLETE)
+        elif exc is not None and not self._framing.done:
+            self._fail(f"the connection broke: {exc}")
+        elif missing := self._framing.end():
+            self._fail(missing)
+        else:
+            self._end()
+
+    def _fail(self, words: str, kind: type[httpx.TransportError] = httpx.RemoteProtocolError) -> None:
+        error = kind(words)
+        for future in (self.head, self.over):
+            if not future.done():
+                future.set_exception(error)
+        self.close()
+
+    def _end(self) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection, now."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self.news is not None and not self.news.done():
+            self.news.set_result(None)
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Drop the connection with whatever was not yet sent."""
+        self.close()
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Http1Transport(httpx.AsyncBaseTransport):
+    """HTTP/1.1 over TCP or TLS; the response's stream is an `Arrivals`, also found as extension `arrivals`.
+
+    Of httpx's timeouts it keeps `connect` (seconds until the connection stands, TLS included) and `read`
+    (seconds without a byte once the response head is there). How long the head may take is the caller's to
+    say: a server that generates before it answers is not silent. The extension `target` replaces the request
+    line's target, byte for byte.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        """Take a TLS context of one's own; by default the platform's trust is used."""
+        self._tls = tls
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send the request and wait for the response head. Raises httpx.TransportError in words."""
+        limits: dict[str, float | None] = request.extensions.get("timeout", {})
+        target: bytes = request.extensions.get("target", request.url.raw_path)
+        body = await request.aread()
+        connection = await self._connect(request, limits)
+        try:
+            connection.send(target, request.headers.raw, body)
+            head = await connection.head
+        except h11.LocalProtocolError as error:
+            connection.abort()
+            raise httpx.LocalProtocolError(f"not sent: the request is no HTTP/1.1: {error}") from error
+        except BaseException:
+            connection.abort()
+            raise
+        arrivals = Arrivals(connection)
+        return httpx.Response(
+            head.status_code,
+            headers=list(head.headers),
+            stream=arrivals,
+            extensions={
+                "http_version": b"HTTP/" + head.http_version,
+                "reason_phrase": head.reason,
+                "arrivals": arrivals,
+            },
+        )
+
+    async def _connect(self, request: httpx.Request, limits: dict[str, float | None]) -> _Connection:
+        host, secure = request.url.host, request.url.scheme == "https"
+        port = request.url.port or (443 if secure else 80)
+        connection = _Connection(request.method, limits.get("read"))
+        tls: dict[str, Any] = {"ssl": self._context(), "server_hostname": host} if secure else {}
+        patience = limits.get("connect")
+        try:
+            async with asyncio.timeout(patience):
+                loop = asyncio.get_running_loop()
+                await loop.create_connection(lambda: connection, host, port, **tls)
+        except TimeoutError as error:
+            raise httpx.ConnectTimeout(f"no connection to {host}:{port} within {patience:g} s") from error
+        except ssl.SSLError as error:
+            raise httpx.ConnectError(f"no TLS with {host}:{port}: {error}") from error
+        except OSError as error:
+            raise httpx.ConnectError(f"no connection to {host}:{port}: {_reason(error)}") from error
+        return connection
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+            self._tls.set_alpn_protocols(["http/1.1"])
+        return self._tls
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError) or "Errno 111" in str(error):
+        return "connection refused"
+    return error.strerror or str(error)
+
+
+def _text(headers: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]

@@ -1,0 +1,86 @@
+"""Scrapes `/metrics` around an exchange, once the server has nothing left to do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from pytest_vllm.metrics import Metrics
+from pytest_vllm.wire.recording import Request
+
+if TYPE_CHECKING:
+    from pytest_vllm.wire.client import WireClient
+
+RUNNING, WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"
+GENERATED = "vllm:generation_tokens_total"
+_COUNTS = ("_total", "_count", "_sum")
+
+
+class Scraper:
+    """Waits for an idle server and gives its `/metrics` text.
+
+    Idle: nothing running, nothing waiting, and two scrapes that agree in every count. vLLM counts a request
+    right after it hands out its last token, so a scrape that comes back at once may still miss it.
+
+    Args:
+        client: what sends the scrapes.
+        deadline: seconds to wait for idleness; a fifth of it once it was exceeded.
+        pause: seconds between two scrapes.
+        grace: seconds in which tokens that an answer counted must show up in the metrics.
+    """
+
+    def __init__(
+        self, client: WireClient, *, deadline: float = 5.0, pause: float = 0.03, grace: float = 1.0
+    ) -> None:
+        """Nothing is scraped yet."""
+        self._client = client
+        self._deadline, self._pause, self._grace = deadline, pause, grace
+        self.exists = True
+        self.settled = False
+
+    async def scrape(self) -> str | None:
+        """The text of `/metrics` now; None when the server has none."""
+        recording = await self._client.send("metrics", Request("GET", "/metrics", timeout=10.0))
+        self.exists = recording.status == 200
+        return recording.text if self.exists else None
+
+    async def when_idle(self, before: str | None = None, tokens: int = 0) -> str | None:
+        """The text of `/metrics` once the server is idle and has counted `tokens` more than in `before`.
+
+        After the deadline the latest text, whatever it says; `settled` tells which it was.
+        """
+        began = time.perf_counter()
+        last = None
+        self.settled = False
+        while (text := await self.scrape()) is not None:
+            counts = _counts(text)
+            waited = time.perf_counter() - began
+            if counts is None:
+                return text
+            if counts == last and not counts[0]:
+                if not tokens or waited > self._grace or _grown(before, text) >= tokens:
+                    self._grace = 0.0 if tokens and waited > self._grace else self._grace
+                    self.settled = True
+                    return text
+            elif waited > self._deadline:
+                self._deadline /= 5
+                return text
+            last = counts
+            await asyncio.sleep(self._pause)
+        return None
+
+
+def _counts(text: str) -> tuple[float, tuple[float, ...]] | None:
+    """Requests in the engine, and every count of vLLM's; None when this is no Prometheus text."""
+    metrics = Metrics(text)
+    try:
+        busy = (metrics.value(RUNNING) or 0.0) + (metrics.value(WAITING) or 0.0)
+        samples = metrics.samples
+    except ValueError:
+        return None
+    return busy, tuple(s.value for s in samples if s.name.startswith("vllm:") and s.name.endswith(_COUNTS))
+
+
+def _grown(before: str | None, after: str) -> float:
+    return Metrics(after).delta(Metrics(before or ""), GENERATED) or 0.0

@@ -1,0 +1,109 @@
+"""Recordings on disk: one file of JSON lines per exchange, readable while others are still being written."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import re
+from typing import TYPE_CHECKING
+
+from pytest_vllm.wire.recording import dump, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_vllm.wire.recording import Recording
+
+SUFFIX = ".jsonl"
+_PLAIN = re.compile(r"[a-z0-9_][a-z0-9._-]{0,99}")
+
+
+class RecordingStore:
+    """The recordings of one server, by key. Several processes may read while one writes.
+
+    Args:
+        folder: made on the first save.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is read until it is asked for."""
+        self.folder = folder
+        self._read: dict[str, Recording] = {}
+        self._key_of_file: dict[str, str] = {}
+
+    def save(self, recording: Recording) -> Path:
+        """Write one recording; no reader ever sees half of it. The file's path."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / file_name(recording.key)
+        fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+        fresh.write_text(dump(recording), "utf-8")
+        os.replace(fresh, path)  # noqa: PTH105 - the atomic one
+        self._read[recording.key] = recording
+        self._key_of_file[path.name] = recording.key
+        return path
+
+    def load(self, key: str) -> Recording:
+        """Read a recording from disk.
+
+        Raises LookupError when there is none of that key, ValueError naming the file when it is damaged or
+        was written by a newer version.
+        """
+        path = self.folder / file_name(key)
+        try:
+            text = path.read_text("utf-8")
+        except FileNotFoundError:
+            raise LookupError(self._missing(key)) from None
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not UTF-8 at byte {error.start}, so the file is damaged") from error
+        try:
+            recording = load(text)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+        if recording.key != key:
+            raise ValueError(f"{path}: holds the recording of {recording.key!r} instead of {key!r}")
+        return recording
+
+    def get(self, key: str) -> Recording:
+        """The recording of that key, read once. Raises as `load` does."""
+        if key not in self._read:
+            self._read[key] = self.load(key)
+        return self._read[key]
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all recordings that are on disk now, sorted. Raises ValueError on a damaged file."""
+        if not self.folder.is_dir():
+            return ()
+        names = [entry.name for entry in os.scandir(self.folder) if _is_recording(entry.name)]
+        for name in names:
+            if name not in self._key_of_file:
+                self._key_of_file[name] = _key_in(self.folder / name)
+        return tuple(sorted(self._key_of_file[name] for name in names))
+
+    def _missing(self, key: str) -> str:
+        near = difflib.get_close_matches(key, self.keys(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"no recording of {key!r} in {self.folder}{hint}"
+
+
+def file_name(key: str) -> str:
+    """The file of a key: the key itself where any file system takes it, else made safe, and unique."""
+    if _PLAIN.fullmatch(key):
+        return key + SUFFIX
+    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    safe = re.sub(r"[^a-z0-9._-]+", "_", key.lower()).strip("._")[:80]
+    return f"{safe or 'key'}~{digest}{SUFFIX}"
+
+
+def _is_recording(name: str) -> bool:
+    return name.endswith(SUFFIX) and not name.startswith(".")
+
+
+def _key_in(path: Path) -> str:
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        first = lines.readline()
+    try:
+        return str(json.loads(first)["key"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: its first line names no key, so it is no recording ({error!r})") from error
