@@ -1,0 +1,58 @@
+"""Requests of the health suite: what probes ask, and beside it a real generation."""
+
+from pytest_vllm import Recording, Request, Server, exchange
+
+
+@exchange("health.health")
+def health_health(server: Server) -> Request:
+    """What most probes ask."""
+    return server.get("/health")
+
+
+@exchange("health.ping")
+def health_ping(server: Server) -> Request:
+    """What SageMaker asks."""
+    return server.get("/ping")
+
+
+@exchange("health.ping-post")
+def health_ping_post(server: Server) -> Request:  # noqa: ARG001 - every exchange takes it
+    """What SageMaker may ask as well."""
+    return Request("POST", "/ping")
+
+
+@exchange("health.version")
+def health_version(server: Server) -> Request:
+    """The version."""
+    return server.get("/version")
+
+
+@exchange("health.models")
+def health_models(server: Server) -> Request:
+    """What load balancers ask."""
+    return server.get("/v1/models")
+
+
+@exchange("health.head")
+def health_head(server: Server) -> Request:  # noqa: ARG001 - every exchange takes it
+    """The head of the health route only."""
+    return Request("HEAD", "/health", expect=None)
+
+
+@exchange("health.generates")
+def health_generates(server: Server) -> Request:
+    """One token: the only sign of life that proves an engine."""
+    return server.completion("Hello", max_tokens=1, ignore_eos=True, expect=None)
+
+
+@exchange("health.work")
+def health_work(server: Server) -> Request:
+    """A stream of some length, for others to run beside."""
+    return server.completion("Hello", max_tokens=32, ignore_eos=True, stream=True)
+
+
+@exchange("health.busy")
+def health_busy(server: Server, health_generates: Recording) -> Request:
+    """The health of a server that generates; after one token, so that the stream has begun."""
+    del health_generates
+    return server.get("/health")

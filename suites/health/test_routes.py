@@ -1,0 +1,56 @@
+"""The routes that probes ask."""
+
+import re
+
+from pytest_vllm import INFO, MUST, SHOULD, Recording, Recordings, check, need, observe, unexpected
+
+SPEC = "vllm:serving/openai_compatible_server/"
+
+
+@check("health.answered", MUST, spec=SPEC, exchanges=("health.",))
+def test_answered(vllm_recordings: Recordings) -> None:
+    """`/health`, `/ping`, `/version` and `/v1/models` are answered with 200."""
+    wrong = unexpected(vllm_recordings.of("health."))
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("health.quick", MUST, spec=SPEC)
+def test_quick(health_health: Recording) -> None:
+    """`/health` answers within five seconds."""
+    need(health_health.status == 200, f"answered with {health_health.status}")
+
+    assert health_health.seconds < 5, f"took {health_health.seconds:.1f} s"
+
+
+@check("health.version.readable", MUST, spec=SPEC, needs=["version"])
+def test_version(health_version: Recording) -> None:
+    """`/version` tells a version that starts with two numbers."""
+    version = str(health_version.ok.get("version"))
+    observe("version", version)
+
+    assert re.match(r"v?\d+\.\d+", version), f"version is {version!r}"
+
+
+@check("health.models.listed", MUST, spec="openai:models/list")
+def test_models(health_models: Recording) -> None:
+    """`/v1/models` lists a model."""
+    listed = health_models.ok.get("data")
+
+    assert isinstance(listed, list), f"data is {listed!r:.60}"
+    assert listed, "no model is listed"
+
+
+@check("health.head", SHOULD, spec="rfc9110:section-9.3.2")
+def test_head(health_head: Recording) -> None:
+    """`HEAD /health` is answered like `GET`, or refused as a method."""
+    health_head.answered()
+
+    assert health_head.status in (200, 405), f"answered with {health_head.status}"
+
+
+@check("health.body", INFO, spec=SPEC)
+def test_body(health_health: Recording) -> None:
+    """The body of `/health` is known."""
+    health_health.answered()
+    observe("body of /health", health_health.text[:60] or "empty")

@@ -1,0 +1,69 @@
+"""How this suite reads a scrape, and what traffic did to it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm import Metrics, Server, case_file, need
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_vllm import Recording
+
+#: Metric families that dashboards, alerts and routers read, with the versions that have them.
+FAMILIES: list[dict[str, Any]] = json.loads(case_file("metric-families").read_text("utf-8"))
+BASE = ["model_name", "engine"]
+
+
+def families(server: Server) -> list[dict[str, Any]]:
+    """The families of the server's version."""
+    known = [row for row in FAMILIES if server.at_least(row.get("since", "0"))]
+    return [row for row in known if "until" not in row or not server.at_least(row["until"])]
+
+
+def parsed(text: str | None) -> Metrics:
+    """A scrape. Raises Undecided when it cannot be read."""
+    metrics = Metrics(text or "")
+    need(text, "the metrics were not scraped")
+    need(not metrics.fault, f"the metrics cannot be read: {metrics.fault}")
+    return metrics
+
+
+class Traffic:
+    """What one exchange did to the metrics. Raises Undecided when others used the server meanwhile."""
+
+    def __init__(self, recording: Recording) -> None:
+        """Read both scrapes."""
+        self.key = recording.key
+        self.before, self.after = parsed(recording.metrics_before), parsed(recording.metrics_after)
+        served = [self.grown("http_requests_total", handler=handler) for handler in self._handlers()]
+        need(sum(served) <= 1, f"{sum(served):.0f} requests came in meanwhile, so nothing can be told apart")
+
+    def _handlers(self) -> set[str]:
+        routes = {sample.labels.get("handler", "") for sample in self.after.named("http_requests_total")}
+        return {route for route in routes if route.startswith("/v1/") and route != "/v1/models"}
+
+    def grown(self, name: str, **labels: str) -> float:
+        """How much a value grew; a name that is not there did not."""
+        return self.after.delta(self.before, name, **labels) or 0.0
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a sample."""
+        return self.after.value(name) is not None
+
+
+def usage_of(recording: Recording) -> dict[str, int]:
+    """The usage of an answer, streamed or whole. Raises Undecided when there is none."""
+    bodies = recording.deltas if recording.request.streams else [recording.ok]
+    found: list[dict[str, int]] = [body["usage"] for body in bodies if body.get("usage")]
+    need(found, f"{recording.key} gives no usage")
+    return found[-1]
+
+
+def listed(faults: Iterable[str], most: int = 5) -> str:
+    """A list of faults, cut after some."""
+    rows = list(faults)
+    more = f" … and {len(rows) - most} more" if len(rows) > most else ""
+    return "; ".join(rows[:most]) + more

@@ -1,0 +1,73 @@
+"""What the gauges say of an idle server, and of its cache."""
+
+from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, observe, only_if
+
+from .scrapes import listed, parsed
+
+CONTRACT = "vllm:usage/metrics/"
+NEEDS = ("metrics", "completions")
+USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+
+
+@check("metrics.idle.requests", MUST, spec=CONTRACT, needs=NEEDS)
+def test_requests(
+    metrics_completion: Recording, metrics_stream: Recording, metrics_refused: Recording
+) -> None:
+    """No request runs or waits once all were answered."""
+    scrapes = {r.key: parsed(r.metrics_after) for r in (metrics_completion, metrics_stream, metrics_refused)}
+    names = ("vllm:num_requests_running", "vllm:num_requests_waiting")
+    values = [(key, name, scrape.value(name)) for key, scrape in scrapes.items() for name in names]
+    need(any(value is not None for _, _, value in values), "the gauges are not there")
+    wrong = [f"after {key}: {name} is {value:.0f}" for key, name, value in values if value]
+
+    assert not wrong, listed(wrong)
+
+
+@check("metrics.idle.cache", MUST, spec="fault:vllm-project/vllm/issues/50425", needs=NEEDS)
+def test_cache(metrics_completion: Recording, metrics_stream: Recording) -> None:
+    """An idle server holds no cache for requests."""
+    scrapes = {r.key: parsed(r.metrics_after) for r in (metrics_completion, metrics_stream)}
+    values = [(key, name, scrape.value(name)) for key, scrape in scrapes.items() for name in USAGE]
+    need(any(value is not None for _, _, value in values), "the cache's usage is not there")
+    wrong = [f"after {key}: {name} is {value:.4f}" for key, name, value in values if value and value > 0.005]
+
+    assert not wrong, listed(wrong)
+
+
+@check("metrics.cache.fraction", MUST, spec=CONTRACT, needs=("metrics",))
+def test_fraction(metrics_scrape: Recording) -> None:
+    """The cache's usage is a fraction of one, not a percentage."""
+    scrape = parsed(metrics_scrape.text)
+    values = {name: [s.value for s in scrape.named(name)] for name in USAGE if scrape.named(name)}
+    need(values, "the cache's usage is not there")
+    wrong = [f"{name}: {found}" for name, found in values.items() if not all(0 <= one <= 1 for one in found)]
+
+    assert not wrong, listed(wrong)
+
+
+@check("metrics.cache.size-told", MUST, spec=CONTRACT, needs=("metrics",))
+def test_size_told(metrics_scrape: Recording) -> None:
+    """`cache_config_info` tells the size of a cache block and the number of blocks."""
+    infos = parsed(metrics_scrape.text).named("vllm:cache_config_info")
+    need(infos, "cache_config_info is not there")
+    told = [(info.labels.get("block_size", ""), info.labels.get("num_gpu_blocks", "")) for info in infos]
+    wrong = [f"block size {size!r}, blocks {count!r}" for size, count in told if not (size + count).isdigit()]
+
+    assert not wrong, listed(wrong)
+
+
+@check("metrics.cache.size-adds-up", SHOULD, spec=CONTRACT, needs=("metrics",))
+def test_size_adds_up(vllm_server: Server, metrics_scrape: Recording) -> None:
+    """The cache's size in tokens is the number of its blocks times their size."""
+    only_if(vllm_server.at_least("0.24.0"), "before 0.24 cache_config_info tells no size in tokens")
+    infos = [info.labels for info in parsed(metrics_scrape.text).named("vllm:cache_config_info")]
+    names = ("num_gpu_blocks", "block_size", "kv_cache_size_tokens")
+    told = [[labels[name] for name in names] for labels in infos if all(name in labels for name in names)]
+    need(told and all(value.isdigit() for row in told for value in row), f"cache_config_info tells {told}")
+    sizes = [[int(value) for value in row] for row in told]
+    observe("KV cache", f"{sum(tokens for _, _, tokens in sizes)} tokens")
+    wrong = [
+        f"{blocks} x {size} is not {tokens}" for blocks, size, tokens in sizes if blocks * size != tokens
+    ]
+
+    assert not wrong, listed(wrong)

@@ -1,0 +1,61 @@
+"""A stream comes as it is generated, not in one lump."""
+
+from collections import Counter
+from itertools import pairwise
+
+from pytest_vllm import MUST, PERFORMANCE, SHOULD, Recording, check, need, observe
+
+from .chunks import arrivals, chunks, joined
+from .exchanges import TOKENS
+
+SPEC = "openai:chat-streaming"
+PROXY = "fault:dstackai/dstack/issues/4269"
+NEEDS = ("stream", "completions")
+
+
+@check("stream.pace.pieces", MUST, spec=SPEC, needs=NEEDS)
+def test_pieces(streaming_completion: Recording) -> None:
+    """A text of a dozen tokens comes in several pieces."""
+    need(joined(streaming_completion), "the stream held no text")
+    pieces = len(arrivals(streaming_completion))
+
+    assert pieces > 1, f"{TOKENS} tokens came in one piece"
+
+
+@check("stream.pace.over-time", MUST, spec=PROXY, needs=NEEDS)
+def test_over_time(streaming_completion: Recording) -> None:
+    """The pieces of a stream do not all arrive at one moment, as behind a buffering proxy."""
+    times = arrivals(streaming_completion)
+    need(len(times) > 1, "the text came in one piece")
+
+    assert times[-1] > times[0], f"all {len(times)} pieces arrived {times[0]:.3f} s after the request"
+
+
+@check("stream.pace.no-bursts", SHOULD, spec=PROXY, needs=NEEDS, family=PERFORMANCE)
+def test_no_bursts(streaming_completion: Recording) -> None:
+    """No single read of the connection brings half of the stream's pieces."""
+    times = arrivals(streaming_completion)
+    need(len(times) > 4, f"the text came in {len(times)} pieces")
+    most = max(Counter(times).values())
+
+    assert most * 2 <= len(times), f"{most} of {len(times)} pieces came in one read"
+
+
+@check("stream.pace.no-stall", SHOULD, spec=SPEC, needs=NEEDS, family=PERFORMANCE)
+def test_no_stall(streaming_completion: Recording) -> None:
+    """Between two pieces of a stream that is alone on the server pass less than ten seconds."""
+    times = arrivals(streaming_completion)
+    need(len(times) > 1, "the text came in one piece")
+    longest = max(later - earlier for earlier, later in pairwise(times))
+    observe("longest gap between pieces", f"{longest:.3f} s")
+
+    assert longest < 10, f"{longest:.1f} s without a piece"
+
+
+@check("stream.pace.few-chunks", SHOULD, spec=SPEC, needs=NEEDS)
+def test_few_chunks(streaming_completion: Recording) -> None:
+    """A stream has at most one chunk for each token, and four more."""
+    count = len(chunks(streaming_completion))
+    need(count, "the stream held no chunk")
+
+    assert count <= TOKENS + 4, f"{count} chunks for {TOKENS} tokens"

@@ -1,0 +1,124 @@
+"""Usage in a stream: when asked for, once, at the end, and right."""
+
+from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, need, only_if
+
+from .chunks import chunks, joined, listed, readable, usages
+from .exchanges import FEW
+
+SPEC = "openai:chat/create#stream_options"
+AREA = ("streaming.",)
+NEEDS = ("stream",)
+
+
+def asked(recordings: Recordings) -> list[Recording]:
+    """The streams that asked for usage at the end, and only there."""
+    options = {r.key: r.request.json.get("stream_options") for r in readable(recordings)}
+    found = [r for r in readable(recordings) if options[r.key] == {"include_usage": True}]
+    need(found, "no stream asked for usage")
+    return found
+
+
+@check("stream.usage.final-chunk", MUST, spec=SPEC, needs=NEEDS, exchanges=AREA)
+def test_final_chunk(vllm_recordings: Recordings) -> None:
+    """Asked for usage, the last chunk is the usage, with no choices."""
+    lasts = {r.key: chunks(r)[-1] for r in asked(vllm_recordings) if chunks(r)}
+    need(lasts, "no stream held a chunk")
+    wrong = [
+        f"{key}: choices {last.get('choices')!r:.60}, usage {last.get('usage')!r:.60}"
+        for key, last in lasts.items()
+        if last.get("choices") != [] or not last.get("usage")
+    ]
+
+    assert not wrong, f"the last chunk of {listed(wrong)}"
+
+
+@check(
+    "stream.usage.only-once", MUST, spec="fault:vllm-project/vllm/issues/7262", needs=NEEDS, exchanges=AREA
+)
+def test_only_once(vllm_recordings: Recordings) -> None:
+    """No chunk before the last carries usage, unless that was asked for."""
+    spoken = [r for r in asked(vllm_recordings) if chunks(r)]
+    need(spoken, "no stream held a chunk")
+    early = {r.key: sum(bool(chunk.get("usage")) for chunk in chunks(r)[:-1]) for r in spoken}
+    wrong = [f"{key}: {count} chunks" for key, count in early.items() if count]
+
+    assert not wrong, f"usage before the end in {listed(wrong)}"
+
+
+@check("stream.usage.not-asked", MUST, spec=SPEC, needs=NEEDS)
+def test_not_asked(
+    vllm_server: Server, streaming_chat_bare: Recording, streaming_completion_bare: Recording
+) -> None:
+    """A stream that asks for no usage holds none, and no chunk without choices."""
+    only_if(not vllm_server.args.get("enable-force-include-usage"), "--enable-force-include-usage is set")
+    bare = (streaming_chat_bare, streaming_completion_bare)
+    need(any(map(chunks, bare)), "the streams held no chunk")
+    wrong = [f"{r.key}: usage {usages(r)[-1]}" for r in bare if usages(r)]
+    wrong += [f"{r.key}: a chunk without choices" for r in bare if any(not c["choices"] for c in chunks(r))]
+
+    assert not wrong, listed(wrong)
+
+
+@check("stream.usage.options-empty", MUST, spec="fault:vllm-project/vllm/issues/36379", needs=NEEDS)
+def test_options_empty(vllm_server: Server, streaming_options_empty: Recording) -> None:
+    """Empty stream options ask for no usage."""
+    only_if(vllm_server.at_least("0.18.0"), "before 0.18 empty stream options ask for usage")
+    only_if(not vllm_server.args.get("enable-force-include-usage"), "--enable-force-include-usage is set")
+    need(chunks(streaming_options_empty), "the stream held no chunk")
+    found = usages(streaming_options_empty)
+
+    assert not found, f"usage {found[-1:]}"
+
+
+@check("stream.usage.options-without-stream", MUST, spec=SPEC, needs=NEEDS)
+def test_options_without_stream(streaming_options_without_stream: Recording) -> None:
+    """Stream options on a request that does not stream are refused with 400."""
+    streaming_options_without_stream.answered()
+    status = streaming_options_without_stream.status
+
+    assert status == 400, f"answered with {status}: {streaming_options_without_stream.text[:120]}"
+
+
+@check("stream.usage.sum", MUST, spec=SPEC, needs=NEEDS, exchanges=AREA)
+def test_sum(vllm_recordings: Recordings) -> None:
+    """In every usage of a stream, the total is prompt plus completion."""
+    found = [(r.key, usage) for r in readable(vllm_recordings) for usage in usages(r)]
+    need(found, "no stream gave usage")
+    wrong = [
+        f"{key}: {usage}"
+        for key, usage in found
+        if usage["total_tokens"] != usage["prompt_tokens"] + usage["completion_tokens"]
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("stream.usage.all-choices", MUST, spec=SPEC, needs=NEEDS)
+def test_all_choices(streaming_two: Recording, streaming_batch: Recording) -> None:
+    """The usage of a stream counts the tokens of all its choices."""
+    found = {r.key: usages(r)[-1]["completion_tokens"] for r in (streaming_two, streaming_batch) if usages(r)}
+    need(found, "no stream gave usage")
+    wrong = [f"{key}: {count}" for key, count in found.items() if count != 2 * FEW]
+
+    assert not wrong, f"two choices of {FEW} tokens each are counted as {listed(wrong)}"
+
+
+@check("stream.usage.continuous", SHOULD, spec="vllm:serving/openai_compatible_server/", needs=NEEDS)
+def test_continuous(streaming_continuous: Recording) -> None:
+    """With `continuous_usage_stats`, every chunk carries usage."""
+    spoken = chunks(streaming_continuous)
+    need(spoken, "the stream held no chunk")
+    without = sum(not chunk.get("usage") for chunk in spoken)
+
+    assert not without, f"{without} of {len(spoken)} chunks carry none"
+
+
+@check("stream.usage.continuous-grows", SHOULD, spec="vllm:serving/openai_compatible_server/", needs=NEEDS)
+def test_continuous_grows(streaming_continuous: Recording) -> None:
+    """Continuous usage never falls, and ends at the number of tokens."""
+    counts = [usage["completion_tokens"] for usage in usages(streaming_continuous)]
+    need(len(counts) > 1, "the stream gave usage once at most")
+    need(joined(streaming_continuous), "the stream held no text")
+
+    assert counts == sorted(counts), f"completion tokens went {counts}"
+    assert counts[-1] == FEW, f"completion tokens end at {counts[-1]}, {FEW} were generated"
