@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_vllm.answers import margin_at, parting, text_of, unexpected
+    from pytest_vllm.answers import near_tie, not_json, parting, text_of, unexpected
     from pytest_vllm.checks import (
         CAPABILITY,
         CONFORMANCE,
@@ -60,8 +60,9 @@ __all__ = [
     "cases",
     "check",
     "exchange",
-    "margin_at",
+    "near_tie",
     "need",
+    "not_json",
     "observe",
     "only_if",
     "parting",
@@ -84,7 +85,8 @@ _HOMES = {
     "case_file": "locate",
     "cases": "exchanges",
     "exchange": "exchanges",
-    "margin_at": "answers",
+    "near_tie": "answers",
+    "not_json": "answers",
     "parting": "answers",
     "schema_faults": "schemas",
     "text_of": "answers",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.wire.sse import strict_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,20 @@ def unexpected(recordings: Iterable[Recording]) -> list[str]:
     ]
 
 
+def not_json(recordings: Iterable[Recording]) -> list[str]:
+    """One line for each answer whose body is not JSON in UTF-8; NaN and Infinity are no JSON."""
+    answers = [one for one in recordings if one.status is not None]
+    return [f"{one.key}: {fault}" for one in answers if (fault := _json_fault(one.body))]
+
+
+def _json_fault(body: bytes) -> str:
+    try:
+        strict_json(body.decode())
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def text_of(choice: Mapping[str, Any]) -> str:
     """All text of a choice, chat or completion; what a reasoning parser took out of the content included."""
     if "message" not in choice:
@@ -38,20 +53,23 @@ def parting(one: str, other: str) -> int:
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def margin_at(entries: Sequence[Mapping[str, Any]], index: int) -> float:
-    """Nats between the best and the second candidate of the token that covers a character.
+def near_tie(entries: Sequence[Mapping[str, Any]], one: str, other: str, gap: float = 0.3) -> bool:
+    """Whether two greedy texts part where two candidates were about equally likely.
 
-    Greedy answers may part where this is near zero: another batch rounds otherwise. Infinite when the
-    index lies beyond the tokens or only one candidate was returned.
+    There another batch, a cached prefix or a drafted token may round to the other one. Both texts must go
+    on with such a candidate; texts that part for another reason are no near-tie.
 
     Args:
-        entries: `choices[0].logprobs.content` of a chat answer with `top_logprobs` of two or more.
-        index: position in the joined tokens.
+        entries: `choices[0].logprobs.content` of the same greedy chat answer, with `top_logprobs`.
+        one: the first text.
+        other: the second text.
+        gap: nats below the best candidate that still count as equally likely.
     """
-    end = 0
+    index, end = parting(one, other), 0
     for entry in entries:
-        end += len(entry["token"])
+        begin, end = end, end + len(entry["token"])
         if index < end:
-            values = sorted((top["logprob"] for top in entry["top_logprobs"]), reverse=True)
-            return float(values[0] - values[1]) if len(values) > 1 else inf
-    return inf
+            best = max(top["logprob"] for top in entry["top_logprobs"])
+            tied = tuple(top["token"] for top in entry["top_logprobs"] if top["logprob"] >= best - gap)
+            return one.startswith(tied, begin) and other.startswith(tied, begin)
+    return False

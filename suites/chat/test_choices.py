@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Recording, check, margin_at, need, parting, text_of
+from pytest_vllm import MUST, SHOULD, Recording, check, near_tie, need, text_of
 
 CREATE = "openai:chat/create"
 VLLM = "vllm:serving/openai_compatible_server/#chat-api"
 CHAT = ["chat"]
 EVERY = ["chat", "completions", "tokenize", "logprobs"]
-
-#: Below this many nats between the two best tokens, another batch may round to the other one.
-NEAR_TIE = 0.3
 
 
 @check("chat.n.indices", MUST, spec=f"{CREATE}#n", needs=CHAT)
@@ -68,6 +65,6 @@ def test_bad_words(chat_plain: Recording, chat_bad_words: Recording) -> None:
 def _alike(one: Recording, other: Recording, scored: Recording) -> None:
     """Two greedy texts are the same, or part where the model was undecided."""
     first, second = text_of(one.ok["choices"][0]), text_of(other.ok["choices"][0])
-    margin = margin_at(scored.ok["choices"][0]["logprobs"]["content"], parting(first, second))
+    entries = scored.ok["choices"][0]["logprobs"]["content"]
 
-    assert first == second or margin < NEAR_TIE, f"{first!r} and {second!r} part {margin:.2f} nats from a tie"
+    assert first == second or near_tie(entries, first, second), f"{first!r} and {second!r}, and no near-tie"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Recording, Request, Server, exchange
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
 
 OPENING = "The capital of France is"
 UNICODE = "Ça va? 東京 👍🏽 naïve—yes:"
@@ -17,6 +17,8 @@ HELLOS = " hello hello hello hello hello hello"
 
 #: No sampling default of the model's own may narrow what these parameters open.
 HOT: dict[str, Any] = {"temperature": 2.0, "top_p": 1.0, "top_k": -1}
+
+narrowing = cases("narrowing", case_file("narrowing"))
 
 
 @exchange("completions.plain")
@@ -190,10 +192,10 @@ def completions_special_shown(server: Server, tokenize_chat: Recording) -> Reque
     return _special(server, tokenize_chat, skip=False)
 
 
-@exchange("completions.top-k-one")
-def completions_top_k_one(server: Server) -> Request:
-    """A high temperature that has only the best token to choose from."""
-    return server.completion(OPENING, max_tokens=8, **{**HOT, "top_k": 1})
+@exchange("completions.narrowed")
+def completions_narrowed(server: Server, narrowing: Case) -> Request:
+    """A high temperature with only the best token to choose from; speculative decoding may refuse `min_p`."""
+    return server.completion(OPENING, max_tokens=8, expect=None, **{**HOT, **narrowing["params"]})
 
 
 @exchange("completions.seed-first", alone=True)

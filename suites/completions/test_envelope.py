@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from pytest_vllm import INFO, MUST, SHOULD, Recording, Recordings, check, need, schema_faults, unexpected
+from pytest_vllm import (
+    INFO,
+    MUST,
+    SHOULD,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    need,
+    not_json,
+    schema_faults,
+    unexpected,
+)
 
 SPEC = "openai:completions/object"
 CREATE = "openai:completions/create"
+TYPE = "rfc9110:field.content-type"
 HEADERS = "vllm:serving/openai_compatible_server/#extra-http-headers"
 NEEDS = ["completions"]
 
@@ -19,27 +32,48 @@ def test_answered(vllm_recordings: Recordings) -> None:
 
 
 @check("completions.schema", MUST, spec=SPEC, needs=NEEDS)
-def test_schema(completions_plain: Recording) -> None:
+def test_schema(completions_plain: Recording, vllm_server: Server) -> None:
     """A completion has OpenAI's shape."""
-    faults = [str(f) for f in schema_faults("completion", completions_plain.ok) if f.level is MUST]
+    found = schema_faults("completion", completions_plain.ok, vllm_server.version)
+    faults = [str(fault) for fault in found if fault.level is MUST]
 
     assert not faults, "; ".join(faults)
 
 
 @check("completions.unknown-fields", INFO, spec=SPEC, needs=NEEDS)
-def test_unknown_fields(completions_plain: Recording) -> None:
+def test_unknown_fields(completions_plain: Recording, vllm_server: Server) -> None:
     """A completion holds no field that neither OpenAI nor vLLM is known to send."""
-    faults = [str(f) for f in schema_faults("completion", completions_plain.ok) if f.level is not MUST]
+    found = schema_faults("completion", completions_plain.ok, vllm_server.version)
+    faults = [str(fault) for fault in found if fault.level is not MUST]
 
     assert not faults, "; ".join(faults)
 
 
-@check("completions.object", MUST, spec=SPEC, needs=NEEDS)
-def test_object(completions_plain: Recording) -> None:
-    """A completion names itself `text_completion`."""
-    body = completions_plain.ok
+@check("completions.content-type", MUST, spec=TYPE, needs=NEEDS, exchanges=["completions."])
+def test_content_type(vllm_recordings: Recordings) -> None:
+    """Completions and refusals are marked as JSON."""
+    answers = [one for one in vllm_recordings.of("completions.") if one.status is not None]
+    wrong = {
+        one.key: one.header("content-type") for one in answers if "json" not in one.header("content-type")
+    }
 
-    assert body["object"] == "text_completion", f"object is {body['object']!r}"
+    assert not wrong, f"content-type: {wrong}"
+
+
+@check("completions.json", MUST, spec="rfc8259:section-2", needs=NEEDS, exchanges=["completions."])
+def test_json(vllm_recordings: Recordings) -> None:
+    """Every completion is JSON in UTF-8, without NaN or Infinity."""
+    wrong = not_json(vllm_recordings.of("completions."))
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("completions.choices.one", MUST, spec=SPEC, needs=NEEDS)
+def test_one_choice(completions_plain: Recording) -> None:
+    """Unless more are asked for there is one choice, number zero."""
+    indices = [choice["index"] for choice in completions_plain.ok["choices"]]
+
+    assert indices == [0], f"indices {indices}"
 
 
 @check("completions.created", MUST, spec=SPEC, needs=NEEDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, SHOULD, Recording, check, need, parting, text_of
+from pytest_vllm import MUST, SHOULD, Case, Recording, check, need, parting, text_of
 
 CREATE = "openai:completions/create"
 VLLM = "vllm:serving/openai_compatible_server/#completions-api"
@@ -44,12 +44,22 @@ def test_frequency_penalty(completions_pair: Recording, completions_frequency_pe
     assert len(set(penalised)) == 2, f"still one token of two: {penalised}"
 
 
-@check("completions.top-k-one", SHOULD, spec=VLLM, needs=NEEDS)
-def test_top_k_one(completions_plain: Recording, completions_top_k_one: Recording) -> None:
-    """With `top_k: 1` a high temperature changes nothing."""
-    greedy, hot = (text_of(one.ok["choices"][0]) for one in (completions_plain, completions_top_k_one))
+@check("completions.narrowing", SHOULD, spec=VLLM, needs=NEEDS)
+def test_narrowing(narrowing: Case, completions_plain: Recording, completions_narrowed: Recording) -> None:
+    """A high temperature changes nothing where only the best token is left to choose."""
+    greedy, hot = (text_of(one.ok["choices"][0]) for one in (completions_plain, completions_narrowed))
 
-    assert hot == greedy, f"{hot!r} at temperature 2 with top_k 1, {greedy!r} at temperature 0"
+    assert hot == greedy, f"{hot!r} at temperature 2 with {narrowing['params']}, {greedy!r} at temperature 0"
+
+
+@check("completions.narrowing-refused", MUST, spec="fault:vllm-project/vllm/issues/42744", needs=NEEDS)
+def test_narrowing_refused(narrowing: Case, completions_narrowed: Recording) -> None:
+    """A sampling parameter is taken, or refused by name."""
+    completions_narrowed.answered()
+    status, (name,) = completions_narrowed.status, narrowing["params"]
+    by_name = status == 400 and name in completions_narrowed.text
+
+    assert status == 200 or by_name, f"{name}: {status} {completions_narrowed.text[:200]}"
 
 
 @check("completions.seed.repeats", MUST, spec=f"{CREATE}#seed", needs=NEEDS)

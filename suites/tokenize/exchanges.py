@@ -6,6 +6,7 @@ from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exch
 
 QUESTION = "What is the capital of France?"
 OPENING = "The capital of France is"
+BEGUN = "The capital city of"
 RULE = "Answer in one short sentence."
 TURNS = ("My dog is called Bello.", "Good to know.", "How is my dog called?")
 
@@ -85,6 +86,21 @@ def tokenize_system(server: Server) -> Request:
 def tokenize_system_back(server: Server, tokenize_system: Recording, tokenize_chat: Recording) -> Request:
     """The rendered question with its system message as text."""
     return _back(server, tokenize_system if tokenize_system.status == 200 else tokenize_chat)
+
+
+@exchange("tokenize.begun")
+def tokenize_begun(server: Server) -> Request:
+    """An answer that was begun and is to be gone on with."""
+    question = {"role": "user", "content": QUESTION}
+    begun = {"role": "assistant", "content": BEGUN}
+    goes_on = {"add_generation_prompt": False, "continue_final_message": True}
+    return server.post("/tokenize", {"messages": [question, begun], **goes_on})
+
+
+@exchange("tokenize.begun-back")
+def tokenize_begun_back(server: Server, tokenize_begun: Recording) -> Request:
+    """The begun answer as text."""
+    return _back(server, tokenize_begun)
 
 
 def _text(server: Server, text: str) -> Request:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Recording, check
+from pytest_vllm import MUST, SHOULD, Recording, check
 
 SPEC = "vllm:serving/openai_compatible_server/#chat-template"
 
@@ -39,3 +39,12 @@ def test_system(tokenize_system: Recording, tokenize_system_back: Recording) -> 
     prompt = tokenize_system_back.ok["prompt"]
 
     assert prompt.count(rule) == 1, f"{rule!r} stands {prompt.count(rule)} times in {prompt!r}"
+
+
+@check("tokenize.chat.continued", SHOULD, spec=SPEC, needs=["tokenize"])
+def test_continued(tokenize_begun: Recording, tokenize_begun_back: Recording) -> None:
+    """With `continue_final_message` the prompt ends where the begun answer ends."""
+    begun = tokenize_begun.request.json["messages"][-1]["content"]
+    prompt = tokenize_begun_back.ok["prompt"]
+
+    assert prompt.endswith(begun), f"the prompt ends {prompt[-60:]!r}, the begun answer is {begun!r}"

@@ -1,0 +1,89 @@
+"""The checks hold on what a real server answered, and each of them catches a wrong answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_vllm.checks import MUST
+from pytest_vllm.specs import SOURCES
+from tests.unit.suites_a.judging import AREAS, Check, checks, judge, real
+from tests.unit.suites_a.table_chat import CHAT, MODELS, USAGE
+from tests.unit.suites_a.table_completions import COMPLETIONS, LOGPROBS, TOKENIZE
+
+if TYPE_CHECKING:
+    from tests.unit.suites_a.breaks import Break
+
+BREAKS = [*MODELS, *TOKENIZE, *CHAT, *COMPLETIONS, *LOGPROBS, *USAGE]
+
+#: What vLLM 0.32.0 itself does otherwise, in checks that advise.
+KNOWN = {"usage.echo-only": "an echo alone is billed the one token it ran for"}
+
+#: A defect that more checks than this see is noticed, not diagnosed.
+UNRELATED = 10
+
+
+@cache
+def _checks() -> dict[str, Check]:
+    return {check.key: check for check in checks()}
+
+
+@pytest.mark.parametrize("key", sorted(_checks()))
+def test_holds_on_a_real_server(key: str) -> None:
+    judged = judge(_checks()[key], real())
+
+    assert judged.verdict == ("fail" if key in KNOWN else "pass"), judged.why
+
+
+@pytest.mark.parametrize(
+    "broken", BREAKS, ids=lambda broken: f"{broken.check}-{broken.fault}".replace(" ", "-")
+)
+def test_catches_a_wrong_answer(broken: Break) -> None:
+    judged = judge(_checks()[broken.check], broken.change(real()))
+
+    assert judged.verdict == "fail", f"{broken.fault}: {judged.verdict} {judged.why}"
+    assert judged.why, "the check does not say what it saw"
+
+
+def test_every_check_is_seen_to_fail() -> None:
+    broken = {one.check.split("[")[0] for one in BREAKS}
+    missing = {check.spec.id for check in checks()} - broken
+
+    assert not missing, f"no wrong answer for {sorted(missing)}"
+
+
+@pytest.mark.parametrize(
+    "broken", BREAKS, ids=lambda broken: f"{broken.check}-{broken.fault}".replace(" ", "-")
+)
+def test_a_wrong_answer_is_diagnosed(broken: Break) -> None:
+    changed = broken.change(real())
+    failing = [c.key for c in checks() if c.key not in KNOWN and judge(c, changed).verdict == "fail"]
+
+    assert len(failing) <= UNRELATED, f"{broken.fault} fails {len(failing)} checks: {failing}"
+
+
+def test_ids_are_unique_and_begin_with_their_area() -> None:
+    seen = Counter((check.spec.id, tuple(case.id for case in check.chosen.values())) for check in checks())
+
+    assert [one for one, count in seen.items() if count > 1] == []
+    assert [check.key for check in checks() if check.spec.id.split(".")[0] not in AREAS] == []
+
+
+def test_facts_are_one_short_line_that_states() -> None:
+    facts = {check.spec.id: check.spec.fact for check in checks()}
+    bad = {key: fact for key, fact in facts.items() if len(fact) > 100 or "should" in fact.lower()}
+
+    assert bad == {}
+
+
+def test_specs_are_of_known_sources() -> None:
+    assert [c.spec.id for c in checks() if c.spec.spec.split(":")[0] not in SOURCES] == []
+
+
+def test_must_checks_outnumber_the_others() -> None:
+    levels = Counter(check.spec.level for check in checks())
+
+    assert levels[MUST] > sum(levels.values()) / 2
