@@ -85,6 +85,8 @@ async def record_all(
         concurrency=max(1, concurrency),
     )
     began = time.perf_counter()
+    if any(planned.spec.metrics for planned in one_by_one):
+        recorder.first_scrape = await recorder.scraper.scrape()
     await recorder.together(together)
     middle = time.perf_counter()
     for planned in one_by_one:
@@ -103,6 +105,7 @@ class _Recorder:
     total: int
     concurrency: int
     stopped: str = ""
+    first_scrape: str | None = None
     _done: dict[str, Recording] = field(default_factory=dict)
     _spans: dict[str, Span] = field(default_factory=dict)
     _not_idle: list[str] = field(default_factory=list)
@@ -152,7 +155,10 @@ class _Recorder:
             self._keep(planned, await self._send(planned, request))
             return
         scraper = self.scraper
-        before = await (scraper.scrape() if scraper.settled else scraper.when_idle())
+        if scraper.settled:
+            before = await scraper.scrape()
+        else:
+            before = await scraper.when_idle(self.first_scrape, self._generated())
         idle = scraper.settled
         recording = await self._send(planned, request)
         scraper.settled = False
@@ -174,11 +180,14 @@ class _Recorder:
             alone_seconds=alone,
             exchange_seconds=seconds,
             longest_chain_seconds=longest_chain(together, seconds) + exclusive,
-            generated_tokens=sum(span.tokens for span in self._spans.values()),
+            generated_tokens=self._generated(),
             aggregate_rate=aggregate_rate([self._spans[p.key] for p in together if p.key in self._spans]),
             not_idle=tuple(self._not_idle),
             stopped=self.stopped,
         )
+
+    def _generated(self) -> int:
+        return sum(span.tokens for span in self._spans.values())
 
     def _request(self, planned: Planned) -> Request | Recording:
         """The request of an exchange, or the recording that says why there is none."""
@@ -225,7 +234,7 @@ class _Recorder:
             self._stop(f"{self._silent} exchanges in a row got no answer from {self.server.url} in time")
 
     def _stop(self, why: str) -> None:
-        self.stopped = self.client.redactor.text(why)
+        self.stopped = self.stopped or self.client.redactor.text(why)
 
     def _keep(self, planned: Planned, recording: Recording) -> None:
         self._done[planned.key] = recording

@@ -48,22 +48,27 @@ class Scraper:
     async def when_idle(self, before: str | None = None, tokens: int = 0) -> str | None:
         """The text of `/metrics` once the server is idle and has counted `tokens` more than in `before`.
 
+        Without `before` there is nothing to compare, and `tokens` do not matter.
+
         After the deadline the latest text, whatever it says; `settled` tells which it was.
         """
         began = time.perf_counter()
+        idle_since = None
         last = None
         self.settled = False
         while (text := await self.scrape()) is not None:
             counts = _counts(text)
-            waited = time.perf_counter() - began
             if counts is None:
                 return text
+            now = time.perf_counter()
             if counts == last and not counts[0]:
-                if not tokens or waited > self._grace or _grown(before, text) >= tokens:
-                    self._grace = 0.0 if tokens and waited > self._grace else self._grace
+                idle_since = idle_since or now
+                counted = before is None or _grown(before, text) >= tokens
+                if counted or now - idle_since >= self._grace:
+                    self._grace = self._grace if counted else 0.0
                     self.settled = True
                     return text
-            elif waited > self._deadline:
+            elif now - began > self._deadline:
                 self._deadline /= 5
                 return text
             last = counts
@@ -82,5 +87,8 @@ def _counts(text: str) -> tuple[float, tuple[float, ...]] | None:
     return busy, tuple(s.value for s in samples if s.name.startswith("vllm:") and s.name.endswith(_COUNTS))
 
 
-def _grown(before: str | None, after: str) -> float:
-    return Metrics(after).delta(Metrics(before or ""), GENERATED) or 0.0
+def _grown(before: str, after: str) -> float:
+    try:
+        return Metrics(after).delta(Metrics(before), GENERATED) or 0.0
+    except ValueError:
+        return 0.0
