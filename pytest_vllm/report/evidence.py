@@ -107,10 +107,10 @@ def evidence_of(result: Result, run: ServerRun, redactor: Redactor) -> Evidence:
         left_out=len(result.exchanges) - len(keys),
         log=tuple(clip(printable(redactor.text(line)), LOG_COLUMNS) for line in loud_first[:LOG_LINES_SHOWN]),
         log_total=len(log),
-        log_file=run.log_file,
+        log_file=redactor.text(run.log_file),
         spec_url=spec_url(result.spec),
         rerun=redactor.text(rerun(result, run)),
-        script=script_file(result.check) if recordings else "",
+        script=script_file(redactor.text(result.check)) if recordings else "",
     )
 
 
@@ -164,20 +164,21 @@ def _exhibit(key: str, reason: str, run: ServerRun, redactor: Redactor) -> Exhib
     recording = run.recordings.get(key)
     if recording is None:
         return Exhibit(redactor.text(key), error="this exchange was not recorded")
-    request = redactor.request(recording.request)
+    recording = redactor.recording(recording)
+    request = recording.request
     stream = is_stream(recording)
     return Exhibit(
-        key=redactor.text(key),
+        key=recording.key,
         file=redactor.text(run.files.get(key, "")),
         request=printable(f"{request.method} {request.path}"),
         headers=_headers(request, run),
         body=clip(body_text(request), BODY_COLUMNS),
         status=recording.status,
-        content_type=printable(redactor.text(recording.header("content-type"))),
+        content_type=printable(recording.header("content-type")),
         events=len(read_stream(list(recording.chunks))[0]) if stream else None,
         size=len(recording.body),
         seconds=recording.seconds,
-        error=printable(redactor.text(recording.error)),
+        error=printable(recording.error),
         lines=excerpt(recording, redactor.text(reason), redactor),
     )
 

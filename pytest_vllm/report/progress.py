@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Protocol, Self
 
 from pytest_vllm.report.terminal import phase_line, probe_text
-from pytest_vllm.report.text import PLAIN, Style, clip, printable
+from pytest_vllm.report.text import PLAIN, Style, clip, printable, wrap
 from pytest_vllm.report.text import clock as clock_text
 
 if TYPE_CHECKING:
@@ -126,11 +126,13 @@ class Progress:
                 self._show(phase_line(self._label, self.elapsed, text, style=self._style))
 
     def done(self, text: str, name: str = "") -> None:
-        """The phase is over; `text` stays as its one line, under `name` if it is given."""
+        """The phase is over; `text` stays, under `name` if it is given."""
         with self._lock:
-            line = phase_line(name or self._label, self.elapsed, text, style=self._style)
+            indent = len(phase_line(name or self._label, self.elapsed, ""))
+            first, *rest = wrap(printable(text), self._style.width - indent)
+            line = phase_line(name or self._label, self.elapsed, first, style=self._style)
             self._wipe()
-            self._write(f"{line}\n")
+            self._write("".join(f"{row}\n" for row in (line, *(" " * indent + more for more in rest))))
             self._step = None
 
     def say(self, text: str) -> None:
