@@ -29,7 +29,7 @@ class Phase:
         name: boot, probe, record or judge.
         seconds: how long it took.
         detail: what else is known. `profile` names whose server it was; the record phase carries
-            `exchanges`, `concurrency` and the figures of its bound (`bound_s`, `chain_s`, …).
+            `exchanges`, `concurrency` and what `wire.pace.RecordingReport.as_detail` tells.
     """
 
     name: str

@@ -98,14 +98,18 @@ def _state(waiver: Waiver, results: Iterable[Result], today: dt.date) -> str:
 
 
 def phase_text(phase: Phase) -> str:
-    """`record 0:12 (80 exchanges, 8 at once, bound 0:10)`."""
+    """`record 0:12 (80 exchanges, 8 at once, bound 0:14)`."""
+    detail = phase.detail
     known = []
-    if "exchanges" in phase.detail:
-        known.append(f"{phase.detail['exchanges']} exchanges")
-    if "concurrency" in phase.detail:
-        known.append(f"{phase.detail['concurrency']} at once")
-    if isinstance(phase.detail.get("bound_s"), int | float):
-        known.append(f"bound {_seconds(phase.detail['bound_s'])}")
+    if "exchanges" in detail:
+        known.append(f"{detail['exchanges']} exchanges")
+    if "concurrency" in detail:
+        known.append(f"{detail['concurrency']} at once")
+    if isinstance(detail.get("bound_seconds"), int | float):
+        word = "bound" if detail.get("within_bound", True) else "above its bound"
+        known.append(f"{word} {_seconds(detail['bound_seconds'])}")
+    if detail.get("stopped"):
+        known.append(f"stopped: {detail['stopped']}")
     return f"{phase.name} {_seconds(phase.seconds)}" + (f" ({', '.join(known)})" if known else "")
 
 
