@@ -60,10 +60,19 @@ class Gate:
         folder = self.folder / _safe(name)
         folder.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
-        context = LaunchContext(self.run_id, folder, os.getpid(), self._defects(profile), dict(os.environ))
+        context = LaunchContext(
+            self.run_id,
+            folder,
+            os.getpid(),
+            self._defects(profile),
+            dict(os.environ),
+            keep=self.options.keep,
+        )
         stack = ExitStack()
         try:
-            guard = stack.enter_context(guarded(context))
+            guard = stack.enter_context(guarded(context, self.folder.parent))
+            for orphan in guard.reaped:
+                self.progress.say(f"reaped what a dead run had left: {orphan.kind} {orphan.name}")
             handle = stack.enter_context(guard.start(launcher_for(profile.server.launcher), profile))
             self.progress.phase("boot", handle.description)
             log = ServerLog(handle, folder / "server.log", self.redactor.text)

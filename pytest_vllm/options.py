@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from pytest_vllm.checks import TIERS
 
 if TYPE_CHECKING:
-    import pytest
+    from pytest_vllm.session import GateSession
 
+OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
+SESSION: pytest.StashKey[GateSession] = pytest.StashKey()
 LAUNCHERS = ("docker", "podman", "process", "attach", "sim")
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
-from pytest_vllm.metrics import Metrics
-from pytest_vllm.session import SESSION
+from pytest_vllm.options import SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    import httpx
     import openai
 
+    from pytest_vllm.metrics import Metrics
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.recordings import Recordings
     from pytest_vllm.session import GateSession
@@ -68,27 +68,30 @@ def vllm_recordings(vllm_session: GateSession, vllm_profile_name: str) -> Record
 
 
 @pytest.fixture(scope="session")
-def _vllm_live(vllm_session: GateSession, vllm_server: Server) -> Server:
+def vllm_live_server(vllm_session: GateSession, vllm_server: Server) -> Server:
+    """The server under test, which can be talked to; skips under `--vllm-replay`."""
     if vllm_session.replaying:
         pytest.skip("this test talks to a live server, and a replay has none")
     return vllm_server
 
 
 @pytest.fixture(scope="session")
-def vllm_http(_vllm_live: Server) -> Iterator[httpx.Client]:
+def vllm_http(vllm_live_server: Server) -> Iterator[httpx.Client]:
     """An httpx client with the server's base URL and key: `vllm_http.get("/health")`."""
-    key = _vllm_live.api_key
+    import httpx  # noqa: PLC0415
+
+    key = vllm_live_server.api_key
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    with httpx.Client(base_url=_vllm_live.url, headers=headers, timeout=TIMEOUT) as client:
+    with httpx.Client(base_url=vllm_live_server.url, headers=headers, timeout=TIMEOUT) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
-def vllm_client(_vllm_live: Server) -> Iterator[openai.OpenAI]:
+def vllm_client(vllm_live_server: Server) -> Iterator[openai.OpenAI]:
     """An openai client of the server; it does not retry, so that a failure is seen."""
     import openai  # noqa: PLC0415
 
-    with openai.OpenAI(**_openai(_vllm_live)) as client:
+    with openai.OpenAI(**_openai(vllm_live_server)) as client:
         yield client
 
 
@@ -128,6 +131,8 @@ class MetricsDelta:
         return grown
 
     def _scrape(self) -> Metrics:
+        from pytest_vllm.metrics import Metrics  # noqa: PLC0415
+
         return Metrics(self._client.get("/metrics").raise_for_status().text)
 
 
@@ -152,9 +157,9 @@ else:
     from collections.abc import AsyncIterator  # noqa: TC003 - the fixture's annotation is read at run time
 
     @pytest_asyncio.fixture
-    async def vllm_async_client(_vllm_live: Server) -> AsyncIterator[openai.AsyncOpenAI]:  # type: ignore[misc]
+    async def vllm_async_client(vllm_live_server: Server) -> AsyncIterator[openai.AsyncOpenAI]:  # type: ignore[misc]
         """An async openai client of the server; it does not retry."""
         import openai  # noqa: PLC0415
 
-        async with openai.AsyncOpenAI(**_openai(_vllm_live)) as client:
+        async with openai.AsyncOpenAI(**_openai(vllm_live_server)) as client:
             yield client

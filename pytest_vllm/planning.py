@@ -11,12 +11,12 @@ import pytest
 
 from pytest_vllm.checks import MARK, CheckSpec
 from pytest_vllm.exchanges import CASE_SETS, EXCHANGES, Case, ExchangeSpec, all_cases, by_fixture_name, key_of
-from pytest_vllm.wire.record import Planned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pytest_vllm.target import Server
+    from pytest_vllm.wire.record import Planned
     from pytest_vllm.wire.recording import Recording, Request
 
 PROFILE_PARAM = "vllm_profile_name"
@@ -95,6 +95,8 @@ def _add(
     known: Mapping[str, ExchangeSpec],
     found: dict[str, Planned],
 ) -> str:
+    from pytest_vllm.wire.record import Planned  # noqa: PLC0415 - clients are for runs that record
+
     case_ids = [chosen[name].id for name in all_cases(spec)]
     key = key_of(spec.id, case_ids)
     if key not in found:

@@ -11,16 +11,13 @@ import pytest
 
 from pytest_vllm import collect, selection
 from pytest_vllm.checks import MARK
-from pytest_vllm.gateplugin import GatePlugin
-from pytest_vllm.options import Options, add_options, read_options
-from pytest_vllm.own_tests import *  # noqa: F403 - fixtures reach pytest through the plugin module
+from pytest_vllm.options import OPTIONS, SESSION, add_options, read_options
 from pytest_vllm.planning import PROFILE_PARAM, spec_of
-from pytest_vllm.session import SESSION, GateSession, load_profiles, run_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OPTIONS = pytest.StashKey[Options]()
+pytest_plugins = ("pytest_vllm.own_tests",)
 pytest.register_assert_rewrite("suites", "pytest_vllm.suites")
 
 
@@ -41,8 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
         for module in collect.exchange_modules():
             config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
     if options.wants_server:
-        session = GateSession(options, run_folder(config, options), load_profiles(options, config.rootpath))
-        config.stash[SESSION] = session
+        # Imported here: a pytest run that asks for no server shall not pay for clients and launchers.
+        from pytest_vllm.gateplugin import GatePlugin  # noqa: PLC0415
+        from pytest_vllm.session import open_session  # noqa: PLC0415
+
+        session = config.stash[SESSION] = open_session(config, options)
         config.pluginmanager.register(GatePlugin(config, session), "vllm-gate")
 
 

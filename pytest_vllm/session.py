@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_vllm.verdict import Result
 
 RUN_FILE = "run.json"
-SESSION: pytest.StashKey[GateSession] = pytest.StashKey()
 
 
 @dataclass
@@ -91,6 +90,13 @@ class GateSession:
         if name not in self._recordings:
             self._recordings[name] = Recordings(self.state(name).store)
         return self._recordings[name]
+
+
+def open_session(config: pytest.Config, options: Options) -> GateSession:
+    """This run's session, its profiles loaded. Raises pytest.UsageError on a bad one."""
+    session = GateSession(options, run_folder(config, options), load_profiles(options, config.rootpath))
+    session.worker = hasattr(config, "workerinput")
+    return session
 
 
 def run_folder(config: pytest.Config, options: Options) -> Path:

@@ -44,7 +44,7 @@ def test_greeting(mine_greeting):
 
 
 def test_own_tests_run_against_one_booted_server(gate) -> None:  # type: ignore[no-untyped-def]
-    run = gate("--vllm-profile=sim", "-p", "no:randomly", "test_mine.py", files={"test_mine.py": OWN})
+    run = gate("--vllm-profile=sim", "test_mine.py", files={"test_mine.py": OWN})
 
     run.result.assert_outcomes(passed=5)
     assert run.exit == 0, run.text
