@@ -30,6 +30,9 @@ ENV = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
+    # The image has no C++ compiler, and vLLM compiles some sampling code at the first request that asks
+    # for logprobs: without this the engine dies there, long after it was healthy.
+    "TORCH_COMPILE_DISABLE": "1",
 }
 
 #: The engine's process imports it again, so it must not serve when it is only imported.
