@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.report import summary
 from pytest_vllm.report.redaction import redactor_for, scrub
-from pytest_vllm.report.text import PLAIN, Style, clip, clock, columns, count, printable, shown_path, wrap
+from pytest_vllm.report.text import (
+    PLAIN,
+    Style,
+    clip,
+    clock,
+    columns,
+    count,
+    printable,
+    ruled,
+    shown_path,
+    wrap,
+)
 from pytest_vllm.runrecord import DID_NOT_BOOT
 from pytest_vllm.verdict import Answer, Family, Verdict
 
@@ -30,7 +42,7 @@ NEXT = {
 
 
 def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style: Style = PLAIN) -> list[str]:
-    """The verdict of a run, the answer last.
+    """The verdict of a run: a heading, the table, the lists, the answer last.
 
     Args:
         record: the run.
@@ -39,7 +51,7 @@ def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style:
     """
     redactor = redactor or redactor_for(record.servers.values())
     results = scrub(record.results, redactor)
-    lines = _tables(record, results, style)
+    lines = [style.strong(_heading(record, style)), *_tables(record, results, style)]
     lines += _deaths(record, redactor, style)
     lines += _lists(record, results, redactor, style)
     lines += _phases(record, redactor, style)
@@ -50,6 +62,12 @@ def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style:
     if record.decision.answer in NEXT and not record.boot_failures:
         lines.append(f"{'next':{LABEL}}{NEXT[record.decision.answer]}")
     return [*lines, *_answers(record, redactor, style)]
+
+
+def _heading(record: RunRecord, style: Style) -> str:
+    simulated = [run.server.simulated for run in record.servers.values()]
+    mark = "" if not any(simulated) else " (simulated)" if all(simulated) else " (partly simulated)"
+    return ruled(f"vllm verdict{mark}", style.width)
 
 
 def _tables(record: RunRecord, results: Sequence[Result], style: Style) -> list[str]:
@@ -129,7 +147,10 @@ def _failed(rows: Sequence[Result], style: Style, *, several: bool) -> list[str]
         f"{name}{' ' * max(0, widest - columns(name))}  {printable(row.fact)}"
         for name, row in zip(names, rows, strict=True)
     ]
-    return _counted("failed", len(rows), _capped(shown, style), paint=style.bad)
+    families = Counter(str(row.family) for row in rows)
+    apart = ", ".join(f"{number} {family}" for family, number in families.items())
+    kinds = [apart] if set(families) - {str(Family.CONFORMANCE)} else []
+    return _counted("failed", len(rows), [*_capped(shown, style), *kinds], paint=style.bad)
 
 
 def _grouped(word: str, rows: Sequence[Result], style: Style) -> list[str]:

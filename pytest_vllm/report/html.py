@@ -71,6 +71,7 @@ def render(document: Mapping[str, Any]) -> str:
         script=Markup(script),  # noqa: S704 - our own file
         policy=f"default-src 'none'; style-src '{_hash(css)}'; script-src '{_hash(script)}'; base-uri 'none'",
         rows=rows,
+        booting=sum(profile["boot_seconds"] for profile in document["profiles"]),
         order=[str(verdict) for verdict in ORDER],
         columns={str(verdict): word for verdict, word in COLUMNS.items()},
         legend=LEGEND,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_vllm.profile.model import Profile
-    from pytest_vllm.runrecord import BootFailure, RunRecord
+    from pytest_vllm.runrecord import BootFailure
     from pytest_vllm.target import Server
     from pytest_vllm.wire.redact import Redactor
 
@@ -34,7 +34,6 @@ __all__ = [
     "origin_of",
     "phase_line",
     "probe_text",
-    "verdict_heading",
     "verdict_lines",
 ]
 
@@ -118,13 +117,6 @@ def probe_text(server: Server, expected: Iterable[str] = ()) -> str:
     parts += [f"expected but absent: {' '.join(missing)}"] if missing else []
     parts += [f"not {' '.join(absent)}"] if absent else []
     return "; ".join(parts)
-
-
-def verdict_heading(record: RunRecord, *, style: Style = PLAIN) -> str:
-    """The title of the verdict, in the manner of pytest's own."""
-    simulated = [run.server.simulated for run in record.servers.values()]
-    mark = "" if not any(simulated) else " (simulated)" if all(simulated) else " (partly simulated)"
-    return ruled(f"vllm verdict{mark}", style.width)
 
 
 def did_not_boot_block(

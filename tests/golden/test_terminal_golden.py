@@ -33,7 +33,7 @@ def printed(record: RunRecord) -> str:
             )
             lines += [f" {row.check} ".center(80, "_"), block]
     if not record.boot_failures:
-        lines += [terminal.verdict_heading(record), *terminal.verdict_lines(record)]
+        lines += terminal.verdict_lines(record)
     return "\n".join(lines) + "\n"
 
 

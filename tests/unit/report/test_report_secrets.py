@@ -143,7 +143,7 @@ def a_run(folder: Path) -> RunRecord:
 
 def printed(record: RunRecord, redactor: Redactor) -> str:
     """All that the terminal and JUnit show."""
-    lines = [terminal.verdict_heading(record), *terminal.verdict_lines(record, redactor=redactor)]
+    lines = terminal.verdict_lines(record, redactor=redactor)
     for row in record.results:
         run = record.servers[row.profile]
         if row.verdict in ACCOUNTABLE:
