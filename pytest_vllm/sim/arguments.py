@@ -55,6 +55,8 @@ def parse(argv: list[str], version: Version) -> Arguments:
                 unknown.append(words.pop(0))
             continue
         flag_name, value, path = target
+        if flag_name == "--model":
+            found.given["_model_flag"] = True
         if equals:
             words.insert(0, attached)
         given = value if value is not None else _take(flag_name, flags[flag_name], words, version, attached=bool(equals))

@@ -6,26 +6,30 @@ import time
 
 
 class Clock:
-    """Maps real seconds to virtual ones. Everything the server tells of time is virtual."""
+    """Maps real seconds to virtual ones. Durations that the server tells are virtual; dates are the wall's.
 
-    def __init__(self, speed: float = 1.0) -> None:
-        """Start now; virtual time begins at the wall's present."""
+    A start that would take minutes is shown at once: `ahead` seconds of it are still to come, and log lines
+    carry the dates that make it end now.
+    """
+
+    def __init__(self, speed: float = 1.0, ahead: float = 0.0) -> None:
+        """Start now."""
         self.speed = speed
         self._real = time.monotonic()
-        self._wall = time.time()
+        self._ahead = ahead
 
     def now(self) -> float:
         """Virtual seconds since the start."""
         return (time.monotonic() - self._real) * self.speed
 
     def wall(self) -> float:
-        """Virtual seconds since the epoch."""
-        return self._wall + self.now()
+        """Seconds since the epoch."""
+        return time.time() - self._ahead
 
     def real(self, virtual: float) -> float:
         """The monotonic real time at which a virtual moment comes."""
         return self._real + virtual / self.speed
 
-    def skip(self, virtual: float) -> None:
-        """Let virtual time jump ahead, as when a model that takes minutes to load is loaded at once."""
-        self._real -= virtual / self.speed
+    def skip(self, seconds: float) -> None:
+        """So much of the start has passed."""
+        self._ahead = max(0.0, self._ahead - seconds)

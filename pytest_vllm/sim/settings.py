@@ -35,6 +35,7 @@ class Settings:
     auto_tools: bool = False
     family: str = ""
     pooling: bool = False
+    thinking: str = ""
     dev_mode: bool = False
     max_logprobs: int = 20
     lora: bool = False

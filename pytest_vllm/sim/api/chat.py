@@ -15,7 +15,7 @@ from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.check.constraints import constraint_of
 from pytest_vllm.sim.check.sampling import Sampling
 from pytest_vllm.sim.errors import ApiError
-from pytest_vllm.sim.persona.persona import outputs_of, turn_of
+from pytest_vllm.sim.persona.persona import outputs_of, thinks, turn_of
 from pytest_vllm.sim.tokens.template import render
 
 if TYPE_CHECKING:
@@ -159,19 +159,15 @@ def prompt_of(server: Server, body: Body) -> str:
         tools,
         ask=body.get("add_generation_prompt", True),
         continued=bool(body.get("continue_final_message")),
-        thinking=thinking_of(server, body),
+        thinking=_template_thinking(server, body),
         prefilled_think=settings.reasoning_parser == "deepseek_r1",
     )
 
 
-def thinking_of(server: Server, body: Body) -> bool | None:
-    """Whether thinking is asked for; None when nothing was said."""
-    kwargs = {**(server.settings.args.get("default_chat_template_kwargs") or {}), **(body.get("chat_template_kwargs") or {})}
-    for name in ("enable_thinking", "thinking"):
-        if name in kwargs:
-            return bool(kwargs[name])
-    effort = body.get("reasoning_effort")
-    return None if effort is None else effort != "none"
+def _template_thinking(server: Server, body: Body) -> bool | None:
+    if not server.settings.reasoning_parser or thinks(server, body):
+        return None
+    return False if server.settings.thinking != "none" else None
 
 
 def _check_tools(server: Server, body: Body) -> None:

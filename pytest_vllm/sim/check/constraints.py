@@ -116,8 +116,6 @@ def _walk(node: Any, root: Any) -> None:
     if isinstance(reference, str):
         if resolve(reference, root) is None:
             raise ApiError(f"Failed to convert the JSON schema to a grammar: Cannot find field in {reference}")
-        if reference == "#":
-            raise ApiError("Internal server error", 500, "InternalServerError")
     for key, value in node.items():
         if key not in ("enum", "const", "default", "examples"):
             _walk(value, root)

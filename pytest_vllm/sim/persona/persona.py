@@ -29,13 +29,24 @@ _SAMPLED = ("messages", "prompt", "input", "tools", "tool_choice", "response_for
 def thinks(server: Server, body: Body) -> bool:
     """Whether the model thinks before it answers this request."""
     settings = server.settings
-    if not settings.reasoning_parser and not _THINKERS.search(settings.model):
+    if "messages" not in body or settings.thinking == "none":
         return False
-    if settings.reasoning_parser == "deepseek_r1" or "messages" not in body:
-        return "messages" in body
-    from pytest_vllm.sim.api.chat import thinking_of  # noqa: PLC0415 - chat builds on the persona
+    if settings.reasoning_parser == "deepseek_r1":
+        return True
+    by_name = "on" if settings.reasoning_parser or _THINKERS.search(settings.model) else "off"
+    wanted = thinking_of(server, body)
+    return (settings.thinking or by_name) == "on" if wanted is None else wanted
 
-    return thinking_of(server, body) is not False
+
+def thinking_of(server: Server, body: Body) -> bool | None:
+    """Whether thinking is asked for; None when nothing was said."""
+    given = server.settings.args.get("default_chat_template_kwargs")
+    kwargs = {**(given if isinstance(given, dict) else {}), **(body.get("chat_template_kwargs") or {})}
+    for name in ("enable_thinking", "thinking"):
+        if name in kwargs:
+            return bool(kwargs[name])
+    effort = body.get("reasoning_effort")
+    return None if effort is None else effort != "none"
 
 
 def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Turn:

@@ -1,0 +1,114 @@
+"""A deployment as start-up sees it: arguments, version, machine, model, memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.boot.capacity import Capacity, capacity_of
+from pytest_vllm.sim.boot.machine import Hardware, Model, hardware, model
+from pytest_vllm.sim.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_vllm.sim.arguments import Arguments
+    from pytest_vllm.sim.cli import Options
+    from pytest_vllm.sim.versions import Version
+
+#: Single-stream decoding is shown at about this pace unless a speed is asked for; virtual time stays true.
+REHEARSAL_STEP = 0.004
+_EMBEDDERS = re.compile(r"embed|bge-|e5-|gte-|rerank|sentence-transformers|colbert", re.IGNORECASE)
+_FAMILIES = (
+    (r"qwen3-coder|qwen3\.5|qwen35|qwen3_5", "qwen3_coder"),
+    (r"qwen|hermes|qwq", "hermes"),
+    (r"llama-?3", "llama3_json"),
+    (r"mistral|ministral|devstral", "mistral"),
+    (r"deepseek", "deepseek_v31"),
+)
+_OWN_VARIABLES = re.compile(r"VLLM_SIM_")
+
+
+@dataclass
+class Deployment:
+    """Everything that start-up rules and log lines look at."""
+
+    args: Arguments
+    version: Version
+    options: Options
+    environ: Mapping[str, str]
+    machine: Hardware
+    shape: Model
+    capacity: Capacity
+
+    @classmethod
+    def of(cls, args: Arguments, version: Version, options: Options, environ: Mapping[str, str]) -> Deployment:
+        """Look machine and model up and work out the memory."""
+        machine, shape = hardware(options.hardware), model(options.model or str(args.get("model", "")))
+        return cls(args, version, options, environ, machine, shape, capacity_of(args, version, machine, shape, environ))
+
+    @property
+    def model(self) -> str:
+        """The model as given."""
+        return str(self.args.get("model", "Qwen/Qwen3-0.6B"))
+
+    @property
+    def model_flag(self) -> bool:
+        """Whether the model came by `--model` to `vllm serve`."""
+        return bool(self.args.given.get("_model_flag"))
+
+    @property
+    def speed(self) -> float:
+        """How much faster than the wall virtual time runs."""
+        if self.options.speed != "auto":
+            return float(self.options.speed)
+        step = self.capacity.pace.step(1, 0, 0)
+        return max(1.0, round(step / REHEARSAL_STEP, 1))
+
+    @property
+    def unknown_environment(self) -> list[str]:
+        """VLLM_* variables that nobody reads, as far as is known: those that went with a version."""
+        gone = {"VLLM_ATTENTION_BACKEND": "0.15.0", "VLLM_USE_V1": "0.11.1", "VLLM_FLASH_ATTN_VERSION": "0.15.0"}
+        return [name for name, version in gone.items() if name in self.environ and self.version >= version]
+
+    def exists(self, path: str) -> bool:
+        """Whether a file is there."""
+        return Path(path).exists() or path.startswith("template_")
+
+    def settings(self) -> Settings:
+        """What the serving part needs."""
+        args, name = self.args, self.model
+        names = args.get("served_model_name") or [name]
+        keys: Any = args.get("api_key") or self.environ.get("VLLM_API_KEY") or []
+        pooling = args.get("runner") == "pooling" or args.get("task") in ("embed", "embedding", "score", "classify", "reward")
+        return Settings(
+            version=self.version,
+            model=name,
+            names=[names] if isinstance(names, str) else list(names),
+            args=args,
+            capacity=self.capacity,
+            seed=self.options.seed,
+            environ=self.environ,
+            api_keys=[keys] if isinstance(keys, str) else list(keys),
+            sampling_defaults=_sampling(args),
+            reasoning_parser=str(args.get("reasoning_parser", "")),
+            tool_parser=str(args.get("tool_call_parser", "")),
+            auto_tools=bool(args.get("enable_auto_tool_choice")),
+            family=self._family(),
+            pooling=pooling or (args.get("runner", "auto") == "auto" and bool(_EMBEDDERS.search(name))),
+            thinking=self.shape.thinking if self.shape.name != "sim-model" or "sim-model" in name else "",
+            dev_mode=self.environ.get("VLLM_SERVER_DEV_MODE") == "1",
+            max_logprobs=args.get("max_logprobs", 20),
+            lora=bool(args.get("enable_lora")),
+        )
+
+    def _family(self) -> str:
+        lower = self.model.lower()
+        return next((family for pattern, family in _FAMILIES if re.search(pattern, lower)), "")
+
+
+def _sampling(args: Arguments) -> dict[str, Any]:
+    given = args.get("override_generation_config") or {}
+    return dict(given) if isinstance(given, dict) else {}
