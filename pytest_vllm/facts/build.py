@@ -227,7 +227,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         found = snapshots(options.source)
         topics = extend(_present(options.target), found) if found else build(options.source)
-    except (OSError, KeyError, ValueError) as fault:
+    except ValueError as fault:
+        sys.stderr.write(f"{options.source}: {fault}\n")
+        return 4
+    except (OSError, KeyError) as fault:
         sys.stderr.write(f"{options.source}: no record of vLLM's versions and no snapshot of one: {fault}\n")
         return 4
     write(topics, options.target)

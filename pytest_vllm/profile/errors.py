@@ -78,8 +78,8 @@ def faults_of(errors: Iterable[ErrorDetails], model: type[BaseModel], top: Seque
 def _faults(error: ErrorDetails, model: type[BaseModel], top: Sequence[str]) -> Iterator[Fault]:
     path, kind, value = error["loc"], error["type"], error["input"]
     if kind == "faults":
-        for key, text in error["ctx"]["faults"]:
-            yield Fault((*path, key), text)
+        for inner, text in error["ctx"]["faults"]:
+            yield Fault((*path, *inner), text)
     elif kind == "extra_forbidden":
         yield Fault(path, _unknown_key(path, model, top))
     elif kind == "missing":
@@ -130,10 +130,10 @@ def place(path: Path) -> str:
 
 def _unknown_key(path: Path, model: type[BaseModel], top: Sequence[str]) -> str:
     key, owner = str(path[-1]), path[:-1]
-    where = table(path) or "the profile"
+    where = table(path) or ("the profile" if top else "the file")
     elsewhere = [names for names, keys in _tables(model) if key in keys and names != owner]
     if elsewhere:
-        home = f"[{'.'.join(elsewhere[0])}]" if elsewhere[0] else "the top of the profile"
+        home = f"[{'.'.join(elsewhere[0])}]" if elsewhere[0] else "the top of the file"
         return f"unknown key {key!r} in {where}; it belongs into {home}"
     if owner in ((), ("server",)) and flag_status(key).state != "unknown":
         return f"unknown key {key!r} in {where}; it is a vllm flag, which belongs into [server.args]"

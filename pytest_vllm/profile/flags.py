@@ -27,7 +27,7 @@ def checked_args(args: Mapping[str, Any]) -> dict[str, Any]:
         if spelled in checked:
             wrong = f"[server.args] {name} is given twice, once as {spelled!r}"
         if wrong:
-            found.append((name, wrong))
+            found.append(((name,), wrong))
         checked[spelled] = value
     if found:
         raise faults(found)

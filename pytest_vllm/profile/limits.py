@@ -135,14 +135,13 @@ class Limits(Part):
 
     @model_validator(mode="after")
     def _consistent(self) -> Limits:
-        found = [
-            (name, f"[limits] {name} {wrong}") for name, bound in self.bounds() if (wrong := _fault(bound))
+        found: list[tuple[tuple[str, ...], str]] = [
+            ((name,), f"[limits] {name} {wrong}") for name, bound in self.bounds() if (wrong := _fault(bound))
         ]
-        found += [
-            (name, unknown("limit", name, LIMITS, "[limits.regression]"))
-            for name in self.regression
-            if name not in LIMITS
-        ]
+        for name in self.regression:
+            if name not in LIMITS:
+                wrong = unknown("limit", name, LIMITS, "[limits.regression]")
+                found.append((("regression", name), wrong))
         if found:
             raise faults(found)
         return self

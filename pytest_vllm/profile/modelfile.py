@@ -100,7 +100,7 @@ class ModelFile(Part):
     @model_validator(mode="after")
     def _consistent(self) -> ModelFile:
         if bool(self.experts) != bool(self.expert_params) or self.experts_per_token > self.experts:
-            raise faults([("experts", "experts, experts-per-token and expert-params belong together")])
+            raise faults([(("experts",), "experts, experts-per-token and expert-params belong together")])
         return self
 
     @property

@@ -5,8 +5,13 @@ The text under a field is its description in the JSON Schema.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticCustomError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def hyphens(name: str) -> str:
@@ -14,8 +19,8 @@ def hyphens(name: str) -> str:
     return name.rstrip("_").replace("_", "-")
 
 
-def faults(found: list[tuple[str, str]]) -> PydanticCustomError:
-    """Several faults inside one table: the key of each, and what is wrong with it."""
+def faults(found: Sequence[tuple[tuple[str, ...], str]]) -> PydanticCustomError:
+    """Several faults inside one table: the path of each from there, and what is wrong with it."""
     return PydanticCustomError("faults", "{text}", {"text": found[0][1], "faults": found})
 
 
