@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: What the recording phase may take beyond its longest chain and the generation of all its tokens.
 ALLOWANCE = 1.5
+_OUTPUT = ("content", "reasoning", "reasoning_content", "tool_calls", "text")
+
 #: A level of concurrency counts as the server's load when it lasted at least this part of the time.
 LASTING = 0.2
 
@@ -107,7 +109,7 @@ def aggregate_rate(spans: Sequence[Span]) -> float:
 def generated_tokens(recording: Recording) -> int:
     """Tokens that the server says it generated.
 
-    A stream without usage (also one that was cut) counts one token for each event that has choices.
+    A stream without usage (also one that was cut) counts one token for each event that carries any output.
     """
     if recording.status != 200:
         return 0
@@ -115,7 +117,15 @@ def generated_tokens(recording: Recording) -> int:
         return _completion_tokens(_json(recording.text)) or 0
     bodies = [_json(event.data) for event in read_stream(list(recording.chunks))[0]]
     told = [tokens for tokens in map(_completion_tokens, bodies) if tokens is not None]
-    return told[-1] if told else sum(isinstance(b, dict) and bool(b.get("choices")) for b in bodies)
+    return told[-1] if told else sum(map(_has_output, bodies))
+
+
+def _has_output(body: Any) -> bool:
+    choices = body.get("choices") if isinstance(body, dict) else None
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict) and isinstance(piece := choice.get("delta", choice), dict):
+            return any(piece.get(name) for name in _OUTPUT)
+    return False
 
 
 def _json(text: str) -> Any:

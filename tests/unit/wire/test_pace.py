@@ -60,6 +60,8 @@ def answer(body: str, kind: str = "application/json", status: int = 200) -> Reco
 
 
 SSE = "text/event-stream; charset=utf-8"
+ROLE = 'data: {"choices": [{"delta": {"role": "assistant", "content": ""}}]}\n\n'
+TEXT = 'data: {"choices": [{"index": 0, "text": "a"}]}\n\n'
 DELTA = 'data: {"choices": [{"delta": {"content": "a"}}]}\n\n'
 
 
@@ -73,7 +75,9 @@ DELTA = 'data: {"choices": [{"delta": {"content": "a"}}]}\n\n'
         (answer("[]"), 0),
         (answer("<html>"), 0),
         (answer('{"usage": {"completion_tokens": 7}}', status=400), 0),
-        (answer(DELTA * 3 + "data: [DONE]\n\n", SSE), 3),
+        (answer(ROLE + DELTA * 3 + "data: [DONE]\n\n", SSE), 3),
+        (answer(TEXT * 2, SSE), 2),
+        (answer('data: {"choices": [1]}\n\ndata: {"choices": 1}\n\n', SSE), 0),
         (
             answer(
                 DELTA * 3 + 'data: {"choices": [], "usage": {"completion_tokens": 9}}\n\ndata: [DONE]\n\n',
