@@ -9,13 +9,14 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.launch import processes
 from pytest_vllm.launch.diagnose import daemon_error
 from pytest_vllm.launch.engine import words_of
 from pytest_vllm.launch.gpus import proven
 from pytest_vllm.launch.protocol import BootError, Exit
 from pytest_vllm.launch.pull import pull
 from pytest_vllm.launch.recipe import INSIDE, LOOPBACK, Recipe, recipe_for
-from pytest_vllm.launch.started import GRACE, StartedServer
+from pytest_vllm.launch.started import StartedServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +83,7 @@ class ContainerHandle(StartedServer):
             try:
                 if self._container is not None and self.exit() is None:
                     with contextlib.suppress(*self._engine.errors):
-                        self._container.stop(timeout=int(GRACE))
+                        self._container.stop(timeout=int(self.grace))
             finally:
                 self._remove()
                 self._settle()
@@ -185,6 +186,8 @@ class ContainerHandle(StartedServer):
             except self._engine.errors as error:
                 if "already in progress" not in str(error):
                     self.lines.say(f"pytest-vllm: {self.name} could not be removed: {words_of(error)}")
+        if self._engine.name == "podman":
+            processes.end(lambda: list(processes.lingering(container.id)))
 
     def _leftover(self) -> list[Any]:
         with contextlib.suppress(*self._engine.errors):

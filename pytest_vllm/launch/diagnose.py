@@ -33,11 +33,12 @@ _PREFIX = re.compile(
     r"(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? )?(?:\[[^\]]*\]\s?)?)?"
 )
 _CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG)\b")
+_WARNING = re.compile(r"^(?:\([^)]*\)\s*)*WARNING\b")
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Failure|Exit)(?::\s|$)")
 #: What says only that something else failed.
 _WRAPPER = re.compile(
-    r"Engine core initialization failed|EngineDeadError|EngineCore failed to start|Engine process failed to start|"
-    r"WorkerProc (?:failed|initialization failed)|See root cause above|TypeError: _extractNVMLErrors"
+    r"Engine core initialization failed|EngineDeadError|Engine(?:Core| process) failed to start|"
+    r"WorkerProc (?:failed|initialization failed)|See root cause above"
 )
 
 
@@ -53,6 +54,7 @@ class Cause:
         symptom: many causes show like this; only the best answer where none of them is found.
         example: a log line that matches.
         source: where the line was seen or is printed.
+        lines: how many lines of the log say it.
     """
 
     id: str
@@ -62,6 +64,7 @@ class Cause:
     symptom: bool
     example: str
     source: str
+    lines: int = 1
 
 
 @dataclass(frozen=True)
@@ -88,17 +91,18 @@ def causes() -> tuple[Cause, ...]:
             row.get("symptom", False),
             row["example"],
             row["source"],
+            row.get("lines", 1),
         )
         for row in table["cause"]
     )
 
 
 def root_cause(lines: Sequence[str]) -> Found | None:
-    """The first known cause in a log; a symptom only when there is nothing better."""
+    """The first known cause in a log; a symptom, or a warning, only when there is nothing better."""
     symptom = None
     for number, line in _telling(lines):
         for found in _matches(number, line):
-            if not found.cause.symptom:
+            if not found.cause.symptom and not _WARNING.match(line):
                 return found
             symptom = symptom or found
     return symptom
@@ -146,7 +150,10 @@ def boot_error(
         found = _by_status(ended) or found
     if found is None:
         return BootError(what, evidence=_excerpt(lines), means=means, try_=(*try_, *_LOOK))
-    evidence = (_shown(lines, found.number - 1),) if found.number else tuple(lines[-LAST_LINES:])
+    first = found.number - 1
+    evidence = tuple(lines[-LAST_LINES:])
+    if found.number:
+        evidence = (_shown(lines, first), *lines[first + 1 : first + found.cause.lines])
     return BootError(what, evidence=evidence, means=found.means, try_=(*found.tries, *try_))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,11 +57,20 @@ def connect(url: str, *, answer: float = ANSWER, start_hint: str = "sudo systemc
 
     errors = (docker.errors.DockerException, urllib3.exceptions.HTTPError, OSError)
     try:
+        _knock(url)
         client = docker.DockerClient(base_url=url, timeout=int(answer), version="auto")
         name, version = identify(client.version())
         return Engine(name, version, url, client, client.info(), errors, docker.errors.NotFound)
     except errors as error:
         raise _unreachable(url, error, start_hint) from error
+
+
+def _knock(url: str) -> None:
+    """Connect and close: docker-py leaves its socket open when nobody is there."""
+    if url.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as door:
+            door.settimeout(ANSWER)
+            door.connect(url.removeprefix("unix://"))
 
 
 def _context() -> str | None:

@@ -7,8 +7,8 @@ import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.launch.owner import Owner
-from pytest_vllm.launch.reap import OWNER_FILE, Orphan, clear, sweep
+from pytest_vllm.launch import scratch
+from pytest_vllm.launch.reap import Orphan, clear, sweep
 from pytest_vllm.launch.signals import ending_signals
 from pytest_vllm.launch.watchdog import Watchdog
 
@@ -62,15 +62,14 @@ def guarded(context: LaunchContext, runs: Path | None = None) -> Iterator[Guard]
 
     own = replace(context, scope=scope, made=note)
     with ending_signals():
-        marker = context.folder / OWNER_FILE
         try:
             if not context.keep:
                 watchdog.start()
-                marker.write_text(str(Owner.of(context.owner_pid)), "utf-8")
+                scratch.note_owner(context.folder, own)
             yield Guard(own, reaped, watchdog.pid, made)
         finally:
             if not context.keep:
                 clear(scope, made)
-                marker.unlink(missing_ok=True)
+                (context.folder / scratch.OWNER_FILE).unlink(missing_ok=True)
             # only now: when anything above is interrupted, the watchdog sees to the rest
             watchdog.close()

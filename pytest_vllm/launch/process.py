@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets as random
 import shlex
 import signal
 import socket
@@ -12,10 +13,10 @@ import subprocess
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_vllm.launch import processes
+from pytest_vllm.launch import processes, scratch
 from pytest_vllm.launch.arguments import Order, environment, fixed_port, order_for, program_of
 from pytest_vllm.launch.protocol import BootError, Exit
-from pytest_vllm.launch.started import GRACE, StartedServer
+from pytest_vllm.launch.started import StartedServer
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.model import Profile
 
 LOOPBACK = "127.0.0.1"
+#: Seconds to end a start; its own processes and shared memory are better taken down by the server itself.
+STARTING_GRACE = 5.0
 
 
 class ProcessLauncher:
@@ -57,9 +60,21 @@ class ProcessHandle(StartedServer):
         self._shown = order.shown(program)
         self._exit: Exit | None = None
         self._stopped = False
+        self._mark = random.token_hex(8)
         context.made("process", "starting")
-        env = {**environment(context), **order.env, "PYTHONUNBUFFERED": "1", **processes.marks(context)}
-        self._child = _spawn([*program, *order.arguments], env)
+        self._scratch = scratch.make(context, self._mark)
+        env = {
+            **environment(context),
+            "TMPDIR": str(self._scratch),
+            "PYTHONUNBUFFERED": "1",
+            **order.env,
+            **processes.marks(context, self._mark),
+        }
+        try:
+            self._child = _spawn([*program, *order.arguments], env)
+        except BootError:
+            scratch.remove(self._scratch)
+            raise
         context.made("process", str(self._child.pid))
         self._reader = threading.Thread(target=self._read, name="pytest-vllm server output", daemon=True)
         self._reader.start()
@@ -95,20 +110,20 @@ class ProcessHandle(StartedServer):
             if self.alive():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self._child.pid, signal.SIGTERM)
-                _wait_ended(self._child, GRACE)
+                _wait_ended(self._child, self.grace or STARTING_GRACE)
         finally:
             processes.end(self._members)
             self._stopped = True
             self.exit()
             self._child.wait()
+            scratch.remove(self._scratch)
             self._reader.join(timeout=1)
 
     def _members(self) -> Collection[psutil.Process]:
-        scope = self.context.scope or self.context.run_id
         # the main process is not reaped yet, so its number still names its session and no stranger's
         own = {process.pid: process for process in processes.of_session({self._child.pid})}
-        key = processes.SCOPE if self.context.scope else processes.RUN
-        own |= {p.pid: p for p, _ in processes.marked(lambda environ: environ.get(key) == scope)}
+        marked = processes.marked(lambda environ: environ.get(processes.SERVER) == self._mark)
+        own |= {process.pid: process for process, _ in marked}
         return own.values()
 
     def _read(self) -> None:

@@ -7,6 +7,8 @@ ending everything that carries its mark or lives in its session, not only the pr
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import psutil
@@ -18,13 +20,15 @@ if TYPE_CHECKING:
 
     from pytest_vllm.launch.protocol import LaunchContext
 
-RUN, SCOPE, OWNER, KEEP = "PYTEST_VLLM_RUN", "PYTEST_VLLM_SCOPE", "PYTEST_VLLM_OWNER", "PYTEST_VLLM_KEEP"
-_GONE_WITHIN = 5.0
+RUN, SCOPE, SERVER = "PYTEST_VLLM_RUN", "PYTEST_VLLM_SCOPE", "PYTEST_VLLM_SERVER"
+OWNER, KEEP = "PYTEST_VLLM_OWNER", "PYTEST_VLLM_KEEP"
+_GONE_WITHIN, _TRACKED_WITHIN, _LOOK_EVERY = 5.0, 2.0, 0.01
 
 
-def marks(context: LaunchContext) -> dict[str, str]:
-    """The environment entries that mark a process as belonging to a run."""
-    found = {RUN: context.run_id, SCOPE: context.scope, OWNER: str(Owner.of(context.owner_pid))}
+def marks(context: LaunchContext, server: str) -> dict[str, str]:
+    """The environment entries that mark a process as belonging to a run, and to one server of it."""
+    owner = str(Owner.of(context.owner_pid))
+    found = {RUN: context.run_id, SCOPE: context.scope, SERVER: server, OWNER: owner}
     if context.keep:
         found[KEEP] = "1"
     # setproctitle, which vLLM uses, writes titles over /proc/PID/environ unless told not to
@@ -55,15 +59,50 @@ def of_session(leaders: Collection[int]) -> Iterator[psutil.Process]:
             continue
 
 
+def lingering(container_id: str) -> Iterator[psutil.Process]:
+    """What Podman leaves of a removed container for minutes: the monitor of a command that was run inside."""
+    for process in psutil.process_iter(["name", "cmdline"]):
+        if process.info["name"] == "conmon" and container_id in (process.info["cmdline"] or ()):
+            yield process
+
+
 def end(find: Callable[[], Collection[psutil.Process]]) -> list[int]:
-    """Kill what is found until nothing is found any more. Returns the numbers of what was killed."""
+    """Kill what is found until nothing is found any more. Returns the numbers of what was killed.
+
+    Python's resource trackers come last: when all others are gone they remove their shared memory and end.
+    """
+    ended = _kill(lambda: [process for process in find() if not _is_tracker(process)])
+    _await_end(list(find()), within=_TRACKED_WITHIN)
+    return ended + _kill(find)
+
+
+def _kill(find: Callable[[], Collection[psutil.Process]]) -> list[int]:
     ended: list[int] = []
     while found := [process for process in find() if process.pid not in ended]:
         for process in found:
             ended.append(process.pid)
-            try:
+            with suppress(psutil.Error):
                 process.kill()
-            except psutil.Error:
-                continue
-        psutil.wait_procs(found, timeout=_GONE_WITHIN)
+        _await_end(found, within=_GONE_WITHIN)
     return ended
+
+
+def _is_tracker(process: psutil.Process) -> bool:
+    try:
+        return any("multiprocessing.resource_tracker" in word for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def _await_end(those: Collection[psutil.Process], within: float) -> None:
+    """Wait without psutil's own waiting, which would reap children that somebody else waits for."""
+    until = time.monotonic() + within
+    while any(map(_runs, those)) and time.monotonic() < until:
+        time.sleep(_LOOK_EVERY)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from pytest_vllm.launch import docker, engine, podman, processes
+from pytest_vllm.launch import docker, engine, podman, processes, scratch
 from pytest_vllm.launch.owner import Owner
 from pytest_vllm.launch.protocol import BootError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-OWNER_FILE = ".owner"
-_LEFTOVERS = (OWNER_FILE, "*.lock", "*.tmp")
+_LEFTOVERS = (scratch.OWNER_FILE, "*.lock", "*.tmp")
 _QUICK = 5.0
 
 
@@ -33,7 +32,7 @@ class Orphan:
     """Something of a dead run.
 
     Args:
-        kind: "docker container", "podman container", "process" or "file".
+        kind: "docker container", "podman container", "process", "folder" (temporary) or "lock files".
         name: container name, process command or path.
         run_id: the run that made it.
         age: seconds since it was made.
@@ -52,7 +51,7 @@ class Orphan:
 
 
 def find_orphans(runs: Path | None = None, environ: Mapping[str, str] | None = None) -> list[Orphan]:
-    """What dead runs left: containers of every engine of this machine, processes, lock files.
+    """What dead runs left: containers of every engine of this machine, processes, temporary files.
 
     Args:
         runs: the folder of run folders, to look for lock files in; None looks for none.
@@ -63,7 +62,7 @@ def find_orphans(runs: Path | None = None, environ: Mapping[str, str] | None = N
         for one in reachable:
             with contextlib.suppress(*one.errors):
                 found += list(_containers(one))
-    return [*found, *(_files(runs) if runs else ())]
+    return [*found, *_folders(), *(_files(runs) if runs else ())]
 
 
 def reap(orphans: Iterable[Orphan]) -> list[Orphan]:
@@ -99,6 +98,10 @@ def clear(scope: str, made: Sequence[tuple[str, str]], folder: Path | None = Non
     for url in dict.fromkeys(id_.split()[0] for kind, id_ in made if kind in ("docker", "podman")):
         with contextlib.suppress(BootError):
             removed += _clear_engine(docker.connect(url, answer=2 * _QUICK), scope)
+    for path in (Path(id_) for kind, id_ in made if kind == "folder"):
+        if path.exists():
+            scratch.remove(path)
+            removed.append(f"folder {path}")
     if folder is not None:
         _remove_leftovers(folder)
     return removed
@@ -109,6 +112,7 @@ def _clear_engine(one: engine.Engine, scope: str) -> list[str]:
     with contextlib.closing(one.client), contextlib.suppress(*one.errors):
         for container in one.containers(f"{engine.SCOPE}={scope}"):
             _remove_container(one, container)
+            processes.end(lambda id_=container.id: list(processes.lingering(id_)))  # type: ignore[misc]
             removed.append(f"container {container.name}")
     return removed
 
@@ -142,8 +146,7 @@ def _processes() -> Iterator[Orphan]:
 def _kill(process: Any) -> None:
     # psutil compares the start time too: another process that got the number meanwhile is safe
     with contextlib.suppress(psutil.NoSuchProcess):
-        process.kill()
-        process.wait(timeout=_QUICK)
+        processes.end(lambda: [process])
 
 
 @contextlib.contextmanager
@@ -199,20 +202,24 @@ def _age(created: str) -> float:
     return (dt.datetime.now(dt.UTC) - moment).total_seconds()
 
 
+def _folders() -> Iterator[Orphan]:
+    for folder in scratch.all_of_this_user():
+        marker = folder / scratch.OWNER_FILE
+        yield from _marked(marker, "folder", lambda folder=folder: scratch.remove(folder))  # type: ignore[misc]
+
+
 def _files(runs: Path) -> Iterator[Orphan]:
-    for marker in (*runs.glob(f"*/{OWNER_FILE}"), *runs.glob(f"*/*/{OWNER_FILE}")):
-        with contextlib.suppress(OSError):
-            owner = Owner.parse(marker.read_text("utf-8").strip())
-            if owner is None or owner.alive():
-                continue
-            yield Orphan(
-                "file",
-                str(marker.parent),
-                marker.relative_to(runs).parts[0],
-                time.time() - marker.stat().st_mtime,
-                owner.pid,
-                remove=lambda folder=marker.parent: _remove_leftovers(folder),  # type: ignore[misc]
-            )
+    for marker in (*runs.glob(f"*/{scratch.OWNER_FILE}"), *runs.glob(f"*/*/{scratch.OWNER_FILE}")):
+        folder = marker.parent
+        yield from _marked(marker, "lock files", lambda folder=folder: _remove_leftovers(folder))  # type: ignore[misc]
+
+
+def _marked(marker: Path, kind: str, remove: Callable[[], None]) -> Iterator[Orphan]:
+    with contextlib.suppress(OSError):
+        owner, run_id, kept = scratch.read_owner(marker)
+        if owner is not None and not owner.alive():
+            age = time.time() - marker.stat().st_mtime
+            yield Orphan(kind, str(marker.parent), run_id, age, owner.pid, kept, remove)
 
 
 def _remove_leftovers(folder: Path) -> None:

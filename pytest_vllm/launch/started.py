@@ -30,6 +30,7 @@ class StartedServer:
         """Nothing is started yet."""
         self.context = context
         self.lines = LogLines(secrets)
+        self.was_ready = False
 
     def logs(self, after: int = 0) -> list[str]:
         """Log lines from line number `after` on; still readable once stopped."""
@@ -38,6 +39,15 @@ class StartedServer:
     def timed_logs(self, after: int = 0) -> list[tuple[float, str]]:
         """Log lines with the wall-clock second of their arrival."""
         return self.lines.since(after)
+
+    def became_ready(self) -> None:
+        """The server answered: from now on it may be in the middle of something when it is stopped."""
+        self.was_ready = True
+
+    @property
+    def grace(self) -> float:
+        """Seconds that it gets to end by itself; none while it starts, where it has nothing to finish."""
+        return GRACE if self.was_ready else 0.0
 
     def stop(self) -> None:
         """End everything that was started. Idempotent, safe at any moment."""

@@ -11,6 +11,7 @@ import httpx
 from pytest_vllm.launch.attach import client_for
 from pytest_vllm.launch.diagnose import boot_error
 from pytest_vllm.launch.phases import STARTED, PhaseReader
+from pytest_vllm.launch.started import StartedServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -135,6 +136,8 @@ class _Waiting:
             url = self._handle.url
             if url and self._healthy(url) and self._handle.alive():
                 self._read()
+                if isinstance(self._handle, StartedServer):
+                    self._handle.became_ready()
                 return Boot(url, self._elapsed(), tuple(self._reader.history), dict(self._reader.facts))
             if self._elapsed() >= self._boot.timeout:
                 raise self._late()

@@ -1,0 +1,406 @@
+"""What every launcher keeps: one contract, run over all of them with a stand-in server."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from pytest_vllm.launch import docker, engine, processes
+from pytest_vllm.launch.owner import Owner
+from pytest_vllm.launch.process import free_port
+from pytest_vllm.launch.protocol import BootError, LaunchContext
+from pytest_vllm.launch.registry import LAUNCHERS, launcher_for
+from pytest_vllm.launch.sim import SimLauncher
+from pytest_vllm.launch.wait import wait_ready
+from pytest_vllm.profile.model import BootPart, Profile, ServerPart
+from tests.launched import fake_server
+from tests.launched.engines import IMAGE, docker_or_skip, podman_service, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_vllm.launch.protocol import Handle, Launcher
+
+SCRIPT = Path(fake_server.__file__)
+INSIDE = "/fake_server.py"
+PATIENCE = BootPart(timeout=60, stalled=60)
+SECRET = "hunter2-hunter2"  # noqa: S105 - planted, to be looked for
+
+
+@dataclass
+class Stand:
+    """One launcher with all it takes to start the stand-in server."""
+
+    launcher: Launcher
+    context: LaunchContext
+    server: dict[str, Any] = field(default_factory=dict)
+    engine: engine.Engine | None = None
+
+    def start(self, mode: str = "well", **args: Any) -> Handle:
+        """Start the stand-in in one of its modes, with these serve arguments."""
+        named = {name.replace("_", "-"): value for name, value in args.items()}
+        profile = Profile(name="stand", server=ServerPart(model=f"fake/{mode}", args=named, **self.server))
+        return self.launcher.start(profile, self.context)
+
+    @property
+    def name(self) -> str:
+        """Of the launcher."""
+        return self.launcher.name
+
+
+@pytest.fixture(scope="session")
+def podman_url() -> Iterator[str]:
+    """A Podman of this session's own."""
+    with podman_service() as url:
+        yield url
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> LaunchContext:
+    """Of a run whose owner is this process."""
+    return LaunchContext("contract", tmp_path, os.getpid(), scope=f"contract-{tmp_path.name}")
+
+
+LOCAL = ["process", "sim"]
+CONTAINERS = [
+    pytest.param("docker", marks=pytest.mark.docker),
+    pytest.param("podman", marks=pytest.mark.podman),
+]
+
+
+@pytest.fixture
+def stand(request: pytest.FixtureRequest, context: LaunchContext) -> Iterator[Stand]:
+    """The launcher of the parameter."""
+    build = {
+        "process": lambda: Stand(
+            launcher_for("process"), context, {"command": [sys.executable, str(SCRIPT), "serve"]}
+        ),
+        "sim": lambda: Stand(SimLauncher((sys.executable, str(SCRIPT), "serve")), context),
+        "docker": lambda: _in_container("docker", docker_or_skip(), context),
+        "podman": lambda: _in_container("podman", request.getfixturevalue("podman_url"), context),
+    }
+    made = build[request.param]()
+    yield made
+    if made.engine is not None:
+        left = made.engine.containers(f"{engine.SCOPE}={context.scope}")
+        for container in left:
+            container.remove(force=True)
+        made.engine.client.close()
+        assert left == []
+
+
+def _in_container(name: str, url: str, context: LaunchContext) -> Stand:
+    server = {
+        "image": IMAGE,
+        "command": ["python3", INSIDE, "serve"],
+        "volumes": [f"{SCRIPT}:{INSIDE}:ro"],
+    }
+    environ = {**os.environ, "DOCKER_HOST": url, "CONTAINER_HOST": url}
+    context = dataclasses.replace(context, environ=environ)
+    return Stand(launcher_for(name), context, server, docker.connect(url))
+
+
+started = pytest.mark.parametrize("stand", [*LOCAL, *CONTAINERS], indirect=True)
+contained = pytest.mark.parametrize("stand", CONTAINERS, indirect=True)
+
+
+def get(handle: Handle, path: str) -> str:
+    """Ask the stand-in."""
+    assert handle.url is not None
+    with httpx.Client(trust_env=False) as client:
+        return client.get(handle.url + path, timeout=10).text
+
+
+def test_every_launcher_has_a_place_in_this_contract() -> None:
+    """A new launcher has to be added here."""
+    assert set(LAUNCHERS) == {"process", "sim", "docker", "podman", "attach"}
+
+
+@started
+def test_start_does_not_wait(stand: Stand) -> None:
+    """Start is back while the server still takes its steps."""
+    before = time.monotonic()
+    with stand.start("hang/2") as handle:
+        took = time.monotonic() - before
+
+        assert handle.alive()
+        assert handle.exit() is None
+        assert took < 5
+        assert not [line for line in handle.logs() if "KV cache" in line]
+
+
+@started
+def test_ready_server_answers_on_a_free_loopback_port(stand: Stand) -> None:
+    """Its URL is known, has no /v1, and two servers get different ports."""
+    with stand.start() as one, stand.start() as two:
+        boot = wait_ready(one, PATIENCE)
+        wait_ready(two, PATIENCE)
+
+        assert boot.url == one.url
+        assert one.url is not None
+        assert one.url.startswith("http://127.0.0.1:")
+        assert one.url != two.url
+        assert get(one, "/health") == ""
+
+
+@started
+def test_arguments_arrive(stand: Stand) -> None:
+    """The model as a position, flags as vLLM takes them, the launcher's host and port."""
+    with stand.start(
+        max_model_len=4096, enforce_eager=True, speculative_config={"method": "ngram"}
+    ) as handle:
+        wait_ready(handle, PATIENCE)
+        words = get(handle, "/argv").splitlines()
+
+        assert words[1:3] == ["serve", "fake/well"]
+        assert words[words.index("--max-model-len") + 1] == "4096"
+        assert "--enforce-eager" in words
+        assert words[words.index("--speculative-config") + 1] == '{"method":"ngram"}'
+        assert "--port" in words
+
+
+@started
+def test_log_comes_line_by_line(stand: Stand) -> None:
+    """A line is there once it was printed, and asking from a number on gives only newer ones."""
+    with stand.start() as handle:
+        wait_ready(handle, PATIENCE)
+        until(
+            lambda: "INFO:     Application startup complete." in handle.logs(), "the last line of the start"
+        )
+        seen = len(handle.logs())
+
+        get(handle, "/say/hello")
+
+        until(lambda: handle.logs(seen), "the new line")
+        assert handle.logs(seen) == ["hello"]
+
+
+@started
+def test_dead_server_is_noticed_within_two_seconds(stand: Stand) -> None:
+    """The error names the status, the first cause and what to do."""
+    with stand.start("die") as handle:
+        until(lambda: not handle.alive(), "the end of the server")
+        before = time.monotonic()
+        with pytest.raises(BootError) as caught:
+            wait_ready(handle, PATIENCE)
+
+        assert time.monotonic() - before < 2
+        assert f"exited with status {fake_server.DEATH}" in caught.value.what
+        assert caught.value.evidence[0].startswith("ValueError: No available memory for the cache blocks.")
+        assert caught.value.means
+        assert caught.value.try_
+
+
+@started
+def test_exit_status_and_last_lines_survive_stop(stand: Stand) -> None:
+    """What is left of a server can still be read."""
+    with stand.start() as handle:
+        wait_ready(handle, PATIENCE)
+        with pytest.raises(httpx.HTTPError):
+            get(handle, "/die/7")
+        until(lambda: not handle.alive(), "the end of the server")
+    handle.stop()
+
+    ended = handle.exit()
+    assert ended is not None
+    assert ended.status == 7
+    assert handle.logs()[-1] == "going down"
+    assert not handle.alive()
+
+
+@started
+def test_stop_is_safe_at_once_and_again(stand: Stand) -> None:
+    """Right after the start, before anything is ready, twice, and in `with`."""
+    with stand.start("well/5") as handle:
+        handle.stop()
+        handle.stop()
+
+        assert not handle.alive()
+    assert handle.exit() is not None
+
+
+@started
+def test_stubborn_server_is_killed(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ignores SIGTERM does not outlive its grace."""
+    monkeypatch.setattr("pytest_vllm.launch.started.GRACE", 1)
+    with stand.start("stubborn") as handle:
+        wait_ready(handle, PATIENCE)
+
+    assert not handle.alive()
+    ended = handle.exit()
+    assert ended is not None
+    assert ended.signal == "SIGKILL"
+
+
+@started
+def test_keys_are_passed_and_never_shown(stand: Stand) -> None:
+    """The API key reaches the server through its environment and no line, fact or word shows it."""
+    environ = {**(stand.context.environ or os.environ), "MY_KEY": SECRET}
+    stand.context = dataclasses.replace(stand.context, environ=environ)
+    stand.server["api_key"] = {"from-env": "MY_KEY"}
+    with stand.start() as handle:
+        wait_ready(handle, PATIENCE)
+        assert get(handle, "/env/VLLM_API_KEY") == SECRET
+        assert SECRET not in get(handle, "/argv")
+        get(handle, f"/say/key is {SECRET}")
+        until(lambda: "key is ***" in handle.logs(), "the line, the key replaced")
+
+        assert SECRET not in f"{handle.description} {dict(handle.facts())} {handle.logs()}"
+    kept = [path.read_text() for path in stand.context.folder.iterdir() if path.is_file()]
+    assert not [text for text in kept if SECRET in text]
+
+
+@started
+def test_kept_server_outlives_its_handle(stand: Stand) -> None:
+    """With `keep`, leaving the `with` stops nothing; `stop` still does."""
+    stand.context = dataclasses.replace(stand.context, keep=True)
+    with stand.start() as handle:
+        wait_ready(handle, PATIENCE)
+    try:
+        assert handle.alive()
+        assert get(handle, "/health") == ""
+    finally:
+        handle.stop()
+    assert not handle.alive()
+
+
+@pytest.mark.parametrize("stand", LOCAL, indirect=True)
+def test_children_are_reaped_with_the_server(stand: Stand) -> None:
+    """Also those in a session of their own, also when the server itself was killed."""
+    with stand.start("children") as handle:
+        wait_ready(handle, PATIENCE)
+        children = [int(line.split()[1]) for line in handle.logs() if line.startswith("child ")]
+        assert len(children) == 2
+        os.kill(handle.facts()["pid"], 9)
+        until(lambda: not handle.alive(), "the end of the server")
+        assert all(Owner.of(child).alive() for child in children)
+        owners = [Owner.of(child) for child in children]
+
+    assert not [owner for owner in owners if owner.alive()]
+
+
+@pytest.mark.parametrize("stand", LOCAL, indirect=True)
+def test_process_carries_the_marks_of_its_run(stand: Stand) -> None:
+    """By which a later run finds what this one left."""
+    with stand.start() as handle:
+        wait_ready(handle, PATIENCE)
+
+        assert get(handle, f"/env/{processes.RUN}") == "contract"
+        assert get(handle, f"/env/{processes.OWNER}") == str(Owner.of(os.getpid()))
+
+
+@contained
+def test_container_carries_the_labels_of_its_run(stand: Stand) -> None:
+    """Run, owner's number and start, and boot, by which a later run finds what this one left."""
+    with stand.start() as handle:
+        assert stand.engine is not None
+        (container,) = stand.engine.containers(f"{engine.SCOPE}={stand.context.scope}")
+        owner = Owner.of(os.getpid())
+
+        assert container.labels["pytest-vllm.run"] == "contract"
+        assert container.labels["pytest-vllm.owner-pid"] == str(os.getpid())
+        assert container.labels["pytest-vllm.owner-start"] == owner.start
+        assert container.labels["pytest-vllm.boot"] == owner.boot
+        assert handle.facts()["container-id"] == container.id
+        assert handle.facts()["image-id"].startswith("sha256:")
+    assert (stand.context.folder / "inspect.json").exists()
+
+
+@contained
+def test_fixed_port_is_the_published_one_and_taken_ports_are_told(stand: Stand) -> None:
+    """`port` of the profile is the port of this machine; a second server there is refused clearly."""
+    port = free_port()
+    with stand.start(port=port) as handle:
+        wait_ready(handle, PATIENCE)
+
+        assert handle.url == f"http://127.0.0.1:{port}"
+        with pytest.raises(BootError) as caught:
+            stand.start(port=port)
+    assert "could not start the container" in caught.value.what
+    assert caught.value.means == "another program listens on that port"
+    assert str(port) in " ".join(caught.value.evidence)
+
+
+def test_taken_port_of_a_process_is_told(context: LaunchContext) -> None:
+    """Before anything is started."""
+    stand = Stand(launcher_for("process"), context, {"command": [sys.executable, str(SCRIPT), "serve"]})
+    with stand.start() as handle:
+        boot = wait_ready(handle, PATIENCE)
+        port = int(boot.url.rpartition(":")[2])
+        with pytest.raises(BootError, match=f"port {port}, which the profile asks for, is in use"):
+            stand.start(port=port)
+
+
+@contained
+def test_failed_start_leaves_no_container(stand: Stand) -> None:
+    """Created, refused by the daemon, removed again; the fixture looks for it."""
+    stand.server["command"] = ["no-such-program"]
+    with pytest.raises(BootError) as caught:
+        stand.start()
+
+    assert caught.value.means == "the image, or this machine, has no vLLM under that name"
+
+
+@contained
+def test_gpu_that_cannot_be_had_is_refused(stand: Stand) -> None:
+    """By the engine, or by the proof inside when the engine takes the request and drops it."""
+    stand.server["gpus"] = "all"
+    with pytest.raises(BootError) as caught:
+        stand.start()
+
+    assert "GPU" in caught.value.means or "GPU" in caught.value.what
+
+
+def test_attached_server_is_never_stopped(context: LaunchContext) -> None:
+    """Attach finds it ready, leaves it running, and notices when it is gone."""
+    port = free_port()
+    command = [sys.executable, str(SCRIPT), "serve", "fake/well", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as theirs:
+        try:
+            assert theirs.stdout is not None
+            for line in theirs.stdout:
+                if b"startup complete" in line:
+                    break
+            stand = Stand(launcher_for("attach"), context, {"url": f"127.0.0.1:{port}/v1/"})
+            with stand.start() as handle:
+                assert wait_ready(handle, PATIENCE).url == f"http://127.0.0.1:{port}"
+                handle.stop()
+                handle.stop()
+            assert handle.alive()
+            assert handle.logs() == []
+            assert theirs.poll() is None
+        finally:
+            theirs.kill()
+    assert not handle.alive()
+    assert handle.exit() is None
+
+
+def test_attach_to_nobody_fails_fast(context: LaunchContext) -> None:
+    """Within five seconds, with the next step."""
+    before = time.monotonic()
+    with pytest.raises(BootError) as caught:
+        Stand(launcher_for("attach"), context, {"url": "http://127.0.0.1:1"}).start()
+
+    assert time.monotonic() - before < 5
+    assert caught.value.what == "nothing answers at http://127.0.0.1:1"
+    assert caught.value.try_
+
+
+def test_missing_daemon_is_told(context: LaunchContext, tmp_path: Path) -> None:
+    """One clear block, no traceback of docker-py."""
+    environ = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    stand = Stand(launcher_for("docker"), dataclasses.replace(context, environ=environ), {"image": "x"})
+    with pytest.raises(BootError) as caught:
+        stand.start()
+
+    assert caught.value.what == f"no container engine answers at unix://{tmp_path}/none.sock"
+    assert caught.value.try_
