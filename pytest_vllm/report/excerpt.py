@@ -104,12 +104,14 @@ def _body_lines(recording: Recording, reason: str, redactor: Redactor) -> list[L
     pieces = wrap(outline(body), COLUMNS)
     if len(pieces) <= BODY_LINES:
         return _timed(pieces, recording.seconds)
-    pieces[BODY_LINES - 1] = clip(pieces[BODY_LINES - 1], COLUMNS - 2) + " …"
+    pieces[BODY_LINES - 1] = clip(f"{pieces[BODY_LINES - 1]} …", COLUMNS)
     words = set(re.findall(r"[A-Za-z_]\w+", reason))
+    cut = " ".join(pieces[BODY_LINES:])
     named = [
         around(f"{path}  {outline(value)}", _needle(reason, str(value)), COLUMNS)
         for path, value in leaves(body)
-        if words.intersection(re.findall(r"\w+", path)[-1:])
+        for name in re.findall(r"[A-Za-z_]\w*", path)[-1:]
+        if name in words and f'"{name}"' in cut
     ]
     return _timed([*pieces[:BODY_LINES], *named[:BODY_FIELDS]], recording.seconds)
 

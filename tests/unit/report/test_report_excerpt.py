@@ -105,11 +105,19 @@ def test_an_abort_on_purpose_is_told() -> None:
 
 def test_a_long_body_shows_the_fields_that_the_reason_names() -> None:
     """The outline is cut, the fields in question are not."""
-    body = {**CHAT, "padding": {f"field-{n}": "x" * 70 for n in range(20)}}
+    body = {"padding": {f"field-{n}": "x" * 70 for n in range(20)}, **CHAT}
     lines = shown(answer("k", body), "total_tokens is 14, prompt_tokens + completion_tokens is 15")
 
-    assert lines[2].endswith(" …")
+    assert lines[2].endswith("…")
     assert lines[3:] == ["usage.prompt_tokens  11", "usage.completion_tokens  3", "usage.total_tokens  14"]
+
+
+def test_fields_that_are_in_sight_are_not_repeated() -> None:
+    """Only what the cut took away is shown again."""
+    body = {**CHAT, "padding": "x" * 70, "more": ["y" * 70] * 4}
+    lines = shown(answer("k", body), "object is 'chat.completion', id is there, more is too long")
+
+    assert lines[3:] == [f'more[{n}]  "{"y" * 70}"' for n in range(4)]
 
 
 def test_a_body_that_is_no_json_is_shown_as_it_came() -> None:
