@@ -77,6 +77,8 @@ class _Chooser:
         self.banned = {id_ for id_, bias in sampling.logit_bias.items() if bias <= BANNED}
         self.bad_words = sampling.bad_words
         self.given = 0
+        penalties = (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty - 1)
+        self.varies = not sampling.greedy or max(penalties) > 0
 
     def source(self, ids: list[int], filler: Callable[[], Iterator[str]]) -> Iterator[int]:
         """The persona's tokens, then the end, then filler for ever."""
@@ -100,7 +102,7 @@ class _Chooser:
             if wanted in self.allowed and (wanted != EOS or may_end):
                 return wanted
             usable = [id_ for id_ in self.allowed if id_ != EOS or may_end] or self.allowed
-            return usable[self.given % len(usable)]
+            return usable[self.given % len(usable) if self.varies else 0]
         wanted = next(source)
         while (wanted == EOS and not may_end) or wanted in self.banned:
             wanted = next(source)

@@ -14,11 +14,13 @@ from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.check.constraints import constraint_of
 from pytest_vllm.sim.check.sampling import Sampling
-from pytest_vllm.sim.errors import ApiError
+from pytest_vllm.sim.errors import ApiError, Invalid
 from pytest_vllm.sim.persona.persona import outputs_of, thinks, turn_of
 from pytest_vllm.sim.tokens.template import render
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_vllm.sim.api.server import Server
     from pytest_vllm.sim.generation import Output
     from pytest_vllm.sim.http.server import Call
@@ -63,27 +65,30 @@ class ChatRequest:
     async def run(self) -> Reply | None:
         """Generate and answer."""
         if self.body.get("stream"):
-            await self._stream()
+            await self.stream(lambda stream: ChatChunks(self, stream))
             return None
+        answer = await self.whole()
+        if answer is not None:
+            self.server.send(self.call, Reply.json(answer), self.body)
+        return None
+
+    async def whole(self) -> dict[str, Any] | None:
+        """The whole answer; None when the client left before it was there."""
         outputs = self._outputs()
         generation = Generation(self.server, self.call, outputs)
         self._submit(generation, outputs)
         await generation.finished
-        if self.call.gone:
-            return None
-        reply = Reply.json(self._whole(outputs, generation))
-        self.server.send(self.call, reply, self.body)
-        return None
+        return None if self.call.gone else self._whole(outputs, generation)
 
-    async def _stream(self) -> None:
+    async def stream(self, writer: Callable[[Stream], Any]) -> None:
+        """Send the answer as the events that a writer makes of it."""
         stream = Stream(self.server, self.call, [], self.body)
-        writer = stream.writer = ChatChunks(self, stream)
+        stream.writer = events = writer(stream)
         stream.begin()
         try:
             outputs = self._outputs()
-            writer.outputs = stream.outputs = outputs
-            writer.prepare()
-            stream._given = [0] * len(outputs)  # noqa: SLF001 - one unit, split for length
+            stream.expect(outputs)
+            events.prepare(outputs)
             self._submit(stream, outputs)
         except ApiError as error:
             stream.refuse(error)
@@ -143,6 +148,7 @@ def prompt_of(server: Server, body: Body) -> str:
     settings = server.settings
     messages = body["messages"]
     _check_tools(server, body)
+    _check_media(server, body)
     kwargs = body.get("chat_template_kwargs") or {}
     if (body.get("chat_template") or kwargs.get("chat_template")) and not settings.args.get(
         "trust_request_chat_template"
@@ -180,6 +186,19 @@ def _check_tools(server: Server, body: Body) -> None:
     if server.settings.version >= "0.24.0" and not server.settings.tool_parser:
         shown = f'function "{choice["function"]["name"]}"' if isinstance(choice, dict) else f'"{choice}"'
         raise ApiError(f"tool_choice={shown} requires --tool-call-parser to be set")
+
+
+def _check_media(server: Server, body: Body) -> None:
+    if server.settings.version < "0.31.0" or server.settings.args.get("trust_request_mm_kwargs"):
+        return
+    for name, what in (
+        ("mm_processor_kwargs", "preprocessing"),
+        ("media_io_kwargs", "media loading"),
+    ):
+        if body.get(name):
+            text = f"Per-request {name} are disabled by default because they can change multimodal {what} resource "
+            text += "usage. Start the server with --trust-request-mm-kwargs only when clients are trusted."
+            raise Invalid(text, name)
 
 
 def _plain(message: Body) -> Body:

@@ -37,8 +37,9 @@ class ChatChunks:
         self.counts: list[int] = []
         self.reasoned: list[int] = []
 
-    def prepare(self) -> None:
+    def prepare(self, outputs: list[Output]) -> None:
         """Set up one reader per choice, once the outputs are known."""
+        self.outputs = outputs
         self.readers = [MessageReader(self.request.server, self.request.body) for _ in self.outputs]
         self.counts = [0] * len(self.outputs)
 

@@ -107,8 +107,7 @@ class CompletionRequest:
         stream.begin()
         try:
             self._produce()
-            stream.outputs = self.outputs
-            stream._given = [0] * len(self.outputs)  # noqa: SLF001 - one unit, split for length
+            stream.expect(self.outputs)
             self._submit(stream)
         except ApiError as error:
             stream.refuse(error)

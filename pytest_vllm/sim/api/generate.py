@@ -67,6 +67,7 @@ class Generation:
         self.sequences: list[Sequence] = []
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.open = 0
+        self.n = 1
 
     def add(self, request_id: str, prompt: list[int], output: Output, sampling: Sampling, body: dict[str, Any]) -> None:
         """Prepare the sequence of one choice."""
@@ -91,7 +92,7 @@ class Generation:
 
     def submit(self, n: int) -> None:
         """Hand all sequences to the engine. Raises ApiError when it is dead."""
-        stats = self.server.engine.stats
+        self.n = n
         self.open = len(self.sequences)
         self.call.on_gone.append(self.abort)
         try:
@@ -99,10 +100,6 @@ class Generation:
                 self.server.engine.submit(sequence)
         except EngineDead:
             raise ApiError(_DEAD, 500, "InternalServerError") from None
-        for number in range(0, len(self.sequences), n):
-            stats.observe("request_params_n", n)
-            longest = max(len(sequence.output) for sequence in self.sequences[number : number + n])
-            stats.observe("request_max_num_generation_tokens", longest)
 
     def abort(self) -> None:
         """The client left."""
@@ -122,7 +119,16 @@ class Generation:
     def _done(self) -> None:
         if not self.finished.done():
             self.finished.set_result(None)
+            self._count()
             self.server.hooks.run("finished", None, self.server)
+
+    def _count(self) -> None:
+        stats = self.server.engine.stats
+        for number in range(0, len(self.sequences), self.n):
+            group = self.sequences[number : number + self.n]
+            if all(sequence.ended and sequence.ended != "abort" for sequence in group):
+                stats.observe("request_params_n", self.n)
+                stats.observe("request_max_num_generation_tokens", max(sequence.done for sequence in group))
 
     @property
     def cached(self) -> int:
@@ -142,6 +148,11 @@ class Stream(Generation):
         self._begun = False
         self._given = [0] * len(outputs)
         self._ready: list[Event] | None = None
+
+    def expect(self, outputs: list[Output]) -> None:
+        """These choices will come."""
+        self.outputs = outputs
+        self._given = [0] * len(outputs)
 
     def begin(self) -> None:
         """Send the response head."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.sim.api import chat, completions, infrastructure
+from pytest_vllm.sim.api import chat, completions, infrastructure, messages, responses
 from pytest_vllm.sim.versions import facts
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ HANDLERS: dict[str, dict[str, Any]] = {
     "/invocations": {"POST": infrastructure.invocations},
     "/v1/models": {"GET": infrastructure.models},
     "/v1/chat/completions": {"POST": chat.chat},
+    "/v1/responses": {"POST": responses.responses},
+    "/v1/responses/{response_id}": {"GET": responses.retrieve},
+    "/v1/responses/{response_id}/cancel": {"POST": responses.cancel},
     "/v1/completions": {"POST": completions.completion},
+    "/v1/messages": {"POST": messages.messages},
+    "/v1/messages/count_tokens": {"POST": messages.count_tokens},
 }
 GENERATING = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/invocations")
 

@@ -38,7 +38,7 @@ class Filler:
 
     def value(self, schema: Any, name: str = "", depth: int = 0) -> Any:
         """A value that validates."""
-        if schema is True or not isinstance(schema, dict) or not schema:
+        if schema is True or not isinstance(schema, dict) or not schema or depth > 2 * MAX_DEPTH:
             return self._text({}, name)
         if "$ref" in schema:
             return self.value(resolve(schema["$ref"], self.root), name, depth + 1)

@@ -1,0 +1,200 @@
+"""`/v1/responses`: OpenAI's newer interface over chat."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.api.chat import ChatRequest
+from pytest_vllm.sim.api.responsevents import ResponseEvents, items_of, response_object
+from pytest_vllm.sim.api.server import Reply
+from pytest_vllm.sim.check.body import read_json, validated
+from pytest_vllm.sim.errors import ApiError, Invalid
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.http.server import Call
+
+Body = dict[str, Any]
+
+
+async def responses(server: Server, call: Call) -> Reply | None:
+    """Answer a Responses request, whole or as a stream."""
+    body = server.hooks.run("body", read_json(call.request), call.request.path)
+    body = validated("ResponsesRequest", body, server.settings.version)
+    _checked(body)
+    chat = chat_body(server, body)
+    request = ChatRequest(server, call, chat)
+    response_id = body.get("request_id") or f"resp_{server.ids.hex()}"
+    made = response_object(server, body, response_id, request)
+    if body.get("stream"):
+        await request.stream(lambda stream: ResponseEvents(request, stream, made))
+        return None
+    answer = await request.whole()
+    if answer is None:
+        return None
+    finished = finish(server, made, answer)
+    if _stores(server) and body.get("store") is not False:
+        server.stored[response_id] = {"response": finished, "messages": chat["messages"]}
+    server.send(call, Reply.json(finished), body)
+    return None
+
+
+async def retrieve(server: Server, call: Call) -> Reply:
+    """A stored response."""
+    return Reply.json(_found(server, call.request.path.rsplit("/", 1)[-1])["response"])
+
+
+async def cancel(server: Server, call: Call) -> Reply:
+    """Responses in the foreground can't be cancelled."""
+    _found(server, call.request.path.split("/")[-2])
+    raise ApiError("Cannot cancel a synchronous response.", 400, "invalid_request_error", "response_id")
+
+
+def _stores(server: Server) -> bool:
+    return server.settings.environ.get("VLLM_ENABLE_RESPONSES_API_STORE") == "1"
+
+
+def _found(server: Server, response_id: str) -> Any:
+    if response_id not in server.stored:
+        text = f"Response with id '{response_id}' not found."
+        raise ApiError(text, 404, "invalid_request_error", "response_id")
+    return server.stored[response_id]
+
+
+def _checked(body: Body) -> None:
+    tools = body.get("tools") or []
+    choice = body.get("tool_choice", "auto")
+    if choice == "required" and not tools:
+        raise Invalid("Tool choice 'required' must be specified with 'tools' parameter.", "tool_choice")
+    if isinstance(choice, dict) and choice.get("type") == "function":
+        if choice.get("name") not in [tool.get("name") for tool in tools]:
+            raise Invalid("Tool choice 'function' not found in 'tools' parameter.", "tool_choice")
+
+
+def chat_body(server: Server, body: Body) -> Body:
+    """The chat request that a Responses request means."""
+    turns: list[Body] = []
+    if body.get("instructions"):
+        turns.append({"role": "system", "content": body["instructions"]})
+    if body.get("previous_response_id"):
+        turns += _history(server, body["previous_response_id"])
+    given = body["input"]
+    if isinstance(given, str):
+        turns.append({"role": "user", "content": given})
+    else:
+        for item in given:
+            _append(turns, item)
+    tools = [_tool(tool) for tool in body.get("tools") or [] if tool.get("type") == "function"] or None
+    choice = body.get("tool_choice", "auto")
+    if isinstance(choice, dict):
+        choice = {"type": "function", "function": {"name": choice.get("name")}}
+    usable = server.settings.auto_tools or choice not in ("auto", None)
+    chat: Body = {
+        **{key: body[key] for key in _SAME if key in body},
+        "messages": turns,
+        "max_tokens": body.get("max_output_tokens"),
+        "tools": tools,
+        "tool_choice": choice if tools and usable else None,
+        "reasoning_effort": (body.get("reasoning") or {}).get("effort"),
+        "stream": body.get("stream"),
+        "logprobs": "message.output_text.logprobs" in (body.get("include") or ()),
+        "response_format": _format((body.get("text") or {}).get("format")),
+    }
+    return chat
+
+
+_SAME = (
+    "model", "temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty",
+    "seed", "stop", "stop_token_ids", "ignore_eos", "logit_bias", "parallel_tool_calls", "cache_salt", "priority",
+    "chat_template_kwargs", "structured_outputs", "include_reasoning", "top_logprobs", "include_stop_str_in_output",
+    "mm_processor_kwargs", "media_io_kwargs",
+)  # fmt: skip
+
+
+def _format(form: Body | None) -> Body | None:
+    if not form or form.get("type") == "text":
+        return None
+    if form["type"] == "json_schema":
+        return {"type": "json_schema", "json_schema": {"name": form.get("name"), "schema": form.get("schema")}}
+    return {"type": form["type"]}
+
+
+def _tool(tool: Body) -> Body:
+    function = {key: tool.get(key) for key in ("name", "description", "parameters")}
+    return {"type": "function", "function": function}
+
+
+def _history(server: Server, response_id: str) -> list[Body]:
+    if not response_id.startswith("resp_"):
+        text = f"Invalid 'response_id': '{response_id}'. Expected an ID that begins with 'resp'."
+        raise ApiError(text, 400, "invalid_request_error", "response_id")
+    stored = _found(server, response_id)
+    turns = [message for message in stored["messages"] if message["role"] != "system"]
+    for item in stored["response"]["output"]:
+        _append(turns, item)
+    return turns
+
+
+def _append(turns: list[Body], item: Body) -> None:
+    kind = item.get("type", "message")
+    if kind == "function_call_output":
+        output = item.get("output")
+        content = output if isinstance(output, str) else json.dumps(output)
+        turns.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": content})
+    elif kind == "function_call":
+        function = {"name": item.get("name"), "arguments": item.get("arguments")}
+        called = {"id": item.get("call_id"), "type": "function", "function": function}
+        if turns and turns[-1]["role"] == "assistant" and turns[-1].get("tool_calls"):
+            turns[-1]["tool_calls"].append(called)
+        else:
+            turns.append({"role": "assistant", "content": None, "tool_calls": [called]})
+    elif kind == "reasoning":
+        parts = item.get("content") or []
+        turns.append({"role": "assistant", "content": "", "reasoning": "".join(part.get("text", "") for part in parts)})
+    else:
+        turns.append({"role": item.get("role", "user"), "content": _text(item.get("content"))})
+
+
+def _text(content: Any) -> Any:
+    if isinstance(content, list):
+        for part in content:
+            if part.get("type") == "input_image":
+                raise ApiError("At most 0 image(s) may be provided in one prompt.")
+        return "".join(part.get("text") or part.get("refusal") or "" for part in content)
+    return content
+
+
+def finish(server: Server, made: Body, answer: Body) -> Body:
+    """The response once the chat answer is there."""
+    choice = answer["choices"][0]
+    cut = choice["finish_reason"] == "length"
+    return {
+        **made,
+        "status": "incomplete" if cut else "completed",
+        "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+        "output": items_of(server, choice["message"], choice.get("logprobs")),
+        "usage": usage_of(answer["usage"]),
+    }
+
+
+def usage_of(usage: Body) -> Body:
+    """Token counts in the words of this interface."""
+    details, thought = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
+    return {
+        "input_tokens": usage["prompt_tokens"],
+        "input_tokens_details": {
+            "cached_tokens": details.get("cached_tokens") or 0,
+            "cache_write_tokens": details.get("created_cache_tokens") or 0,
+            "input_tokens_per_turn": [],
+            "cached_tokens_per_turn": [],
+        },
+        "output_tokens": usage["completion_tokens"],
+        "output_tokens_details": {
+            "reasoning_tokens": thought.get("reasoning_tokens") or 0,
+            "tool_output_tokens": 0,
+            "output_tokens_per_turn": [],
+            "tool_output_tokens_per_turn": [],
+        },
+        "total_tokens": usage["total_tokens"],
+    }
