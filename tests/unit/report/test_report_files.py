@@ -272,18 +272,33 @@ def test_markdown_says_simulated() -> None:
 
 
 class Page(HTMLParser):
-    """Tags, attributes and text of a page."""
+    """Tags, attributes and text of a page, and where its tags do not nest."""
+
+    VOID = frozenset({"meta", "input", "br"})
 
     def __init__(self, text: str) -> None:
         """Read it."""
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
+        self.open: list[str] = []
+        self.wrong: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Keep the tag."""
         self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep a tag that closes itself, as SVG has them."""
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """The innermost open tag is the one that closes."""
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
 
     def handle_data(self, data: str) -> None:
         """Keep the text."""
@@ -308,6 +323,7 @@ def test_a_page_is_well_formed_and_loads_nothing(name: str) -> None:
     ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
 
     assert loading == []
+    assert (read.wrong, read.open) == ([], [])
     assert len(ids) == len(set(ids))
     assert not re.search(r"url\(|@import", html.render(document(RUNS[name]())))
 
