@@ -288,7 +288,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
         except TimeoutError as error:
             raise httpx.ConnectTimeout(f"no connection to {host}:{port} within {patience:g} s") from error
         except ssl.SSLError as error:
-            raise httpx.ConnectError(f"no TLS with {host}:{port}: {error}") from error
+            raise httpx.ConnectError(f"no connection to {host}:{port}: no TLS: {error}") from error
         except OSError as error:
             raise httpx.ConnectError(f"no connection to {host}:{port}: {_reason(error)}") from error
         return connection

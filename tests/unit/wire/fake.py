@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable
 
 PATIENCE = 10.0
@@ -75,7 +76,9 @@ class Fake:
 
 
 @asynccontextmanager
-async def fake_server(handler: Callable[[Call], Awaitable[None]]) -> AsyncIterator[Fake]:
+async def fake_server(
+    handler: Callable[[Call], Awaitable[None]], *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Fake]:
     """Serve on a free loopback port; every connection carries one request."""
     fake = Fake("")
     failures: list[BaseException] = []
@@ -98,8 +101,8 @@ async def fake_server(handler: Callable[[Call], Awaitable[None]]) -> AsyncIterat
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    fake.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
+    fake.url = f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield fake
     finally:

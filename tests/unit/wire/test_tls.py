@@ -1,0 +1,80 @@
+"""WireClient speaks TLS to whom the platform trusts, and says why it does not to others."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_vllm.target import Server
+from pytest_vllm.wire.client import WireClient
+from pytest_vllm.wire.recording import Recording, Request
+from tests.unit.wire.fake import Call, fake_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    path = tmp_path / "server.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
+    names = [
+        "-addext",
+        "subjectAltName=DNS:localhost,IP:127.0.0.1",
+        "-keyout",
+        str(path),
+        "-out",
+        f"{path}.crt",
+    ]
+    subprocess.run([*command, *names], check=True, capture_output=True)
+    path.write_text(path.read_text() + path.with_name("server.pem.crt").read_text())
+    return path
+
+
+def exchange(certificate: Path) -> Recording:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+
+    async def handler(call: Call) -> None:
+        await call.stream(b"data: 1\n\n", b"data: [DONE]\n\n")
+
+    async def run() -> Recording:
+        async with fake_server(handler, tls=context) as fake, WireClient(Server(fake.url, "m")) as client:
+            return await client.send("a", Request("GET", "/x"))
+
+    return asyncio.run(run())
+
+
+def test_a_trusted_server_is_recorded(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    recording = exchange(certificate)
+
+    assert recording.error == ""
+    assert [event.data for event in recording.events] == ["1", "[DONE]"]
+
+
+def test_an_untrusted_server_is_refused(certificate: Path) -> None:
+    recording = exchange(certificate)
+
+    assert recording.status is None
+    assert recording.error.startswith("no connection to 127.0.0.1:")
+    assert "no TLS" in recording.error
+    assert "self-signed certificate" in recording.error
