@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Self
-from urllib.parse import quote
 
 import httpx
 
 from pytest_vllm.wire.http1 import Arrivals, Http1Transport
 from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.redact import Redactor
+from pytest_vllm.wire.request import encoded_body, own_headers, target
 from pytest_vllm.wire.sse import SSEReader, is_comment
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ NO_CONNECTION = "no connection to"
 NOT_SENT = "not sent"
 #: What an error begins with when the whole exchange took too long.
 TOO_SLOW = "not complete within"
-
-_PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class WireClient:
@@ -133,31 +130,6 @@ class WireClient:
         return list(own.items())
 
 
-def own_headers(*, has_body: bool) -> dict[str, str]:
-    """The headers of every request that does not say otherwise, beside Host, length and the API key."""
-    own = {"accept": "*/*", "accept-encoding": "identity", "user-agent": "pytest-vllm"}
-    return {**own, "content-type": "application/json"} if has_body else own
-
-
-def target(path: str) -> str:
-    """The request line's target: the path as it is written, what cannot stand there percent-encoded."""
-    return quote(path, _PRINTABLE, errors="surrogatepass")
-
-
-def encoded_body(request: Request) -> bytes | None:
-    """The body's bytes; None for none. In `content`, lone surrogates U+DC80..U+DCFF stand for raw bytes."""
-    if request.content is not None:
-        return (
-            b"".join(map(_encoded, request.content)) if _is_odd(request.content) else request.content.encode()
-        )
-    if request.json is None:
-        return None
-    try:
-        return json.dumps(request.json, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # lone surrogates travel as escapes
-        return json.dumps(request.json, separators=(",", ":")).encode()
-
-
 def _with_response(
     recording: Recording, response: httpx.Response, began: float, *, failed: bool
 ) -> Recording:
@@ -177,16 +149,6 @@ def _with_response(
 
 def _pairs(response: httpx.Response) -> list[tuple[bytes, bytes]]:
     return [(name.lower(), value) for name, value in response.headers.raw]
-
-
-def _is_odd(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _encoded(character: str) -> bytes:
-    return character.encode(
-        "utf-8", "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
-    )
 
 
 async def _read(arrivals: Arrivals, abort_after: int | None) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from pytest_vllm.wire.client import encoded_body, own_headers, target
 from pytest_vllm.wire.redact import CREDENTIAL_HEADERS, HIDDEN
+from pytest_vllm.wire.request import encoded_body, own_headers, target
 
 if TYPE_CHECKING:
     from pytest_vllm.wire.recording import Request
