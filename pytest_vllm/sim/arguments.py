@@ -59,7 +59,11 @@ def parse(argv: list[str], version: Version) -> Arguments:
             found.given["_model_flag"] = True
         if equals:
             words.insert(0, attached)
-        given = value if value is not None else _take(flag_name, flags[flag_name], words, version, attached=bool(equals))
+        given = (
+            value
+            if value is not None
+            else _take(flag_name, flags[flag_name], words, version, attached=bool(equals))
+        )
         _store(found, key_of(flag_name), given, path)
     if unknown:
         raise UsageError(f"unrecognized arguments: {' '.join(unknown)}")
@@ -110,7 +114,7 @@ def resolve(name: str, flags: dict[str, Any], version: Version) -> tuple[str, An
 def kind_of(flag: dict[str, Any], version: Version) -> str:
     """The type of a flag in this version: bool, int, float, str, choice, list, append, json, …"""
     kind: str = version.pick(flag["type"])
-    return kind.split("(")[0]
+    return kind.split("(", maxsplit=1)[0]
 
 
 def _default(flag: dict[str, Any], version: Version) -> Any:
@@ -151,7 +155,9 @@ def _converted(label: str, kind: str, word: str) -> Any:
             return json.loads(word)
         except ValueError:
             if word.startswith(("{", "[")):
-                raise UsageError(f"argument {label}: Value {word} cannot be converted to <function loads>.") from None
+                raise UsageError(
+                    f"argument {label}: Value {word} cannot be converted to <function loads>."
+                ) from None
             return word
     if kind == "append":
         return [word]

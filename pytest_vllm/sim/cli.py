@@ -61,14 +61,14 @@ def main(argv: list[str]) -> int:
             rest = rest[1:]
         arguments = parse(rest, version)
     except (UsageError, ValueError) as error:
-        print("usage: vllm serve [model_tag] [options]", file=sys.stderr)  # noqa: T201
-        print(f"vllm serve: error: {error}", file=sys.stderr)  # noqa: T201
+        print("usage: vllm serve [model_tag] [options]", file=sys.stderr)
+        print(f"vllm serve: error: {error}", file=sys.stderr)
         return 2
     try:
         return asyncio.run(serve(arguments, version, options, hooks, dict(os.environ)))
     except BootFailure as failure:
         for line in failure.lines:
-            print(line, file=sys.stderr)  # noqa: T201
+            print(line, file=sys.stderr)
         return failure.status
     except KeyboardInterrupt:
         return 0

@@ -62,7 +62,9 @@ def is_timeline(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(step, list) and len(step) == 2 and re.match(r"\d+\.\d", str(step[0])) for step in value)
+        and all(
+            isinstance(step, list) and len(step) == 2 and re.match(r"\d+\.\d", str(step[0])) for step in value
+        )
     )
 
 

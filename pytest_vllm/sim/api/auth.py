@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.versions import facts
 
 if TYPE_CHECKING:
@@ -25,15 +26,37 @@ def refused(request: Request, settings: Settings) -> bool:
 
 
 def cors_headers(request: Request, settings: Settings) -> list[tuple[str, str]]:
-    """The headers for a browser of an allowed origin."""
-    origin = request.headers.get("origin")
-    allowed = settings.args.get("allowed_origins", [])
-    if not origin or not allowed or ("*" not in allowed and origin not in allowed):
-        return []
+    """What the CORS layer adds to an answer."""
+    origin, allowed = request.headers.get("origin"), _origins(settings)
     if "*" in allowed:
-        headers = [("access-control-allow-origin", "*")]
-    else:
-        headers = [("access-control-allow-origin", origin), ("vary", "Origin")]
-    if settings.args.get("allow_credentials"):
-        headers.append(("access-control-allow-credentials", "true"))
+        return [("access-control-allow-origin", "*")] if origin else []
+    headers = [("vary", "Origin")]
+    if origin and origin in allowed:
+        headers.insert(0, ("access-control-allow-origin", origin))
+        if settings.args.get("allow_credentials"):
+            headers.append(("access-control-allow-credentials", "true"))
     return headers
+
+
+def preflight(request: Request, settings: Settings) -> Reply | None:
+    """The answer to a browser's question before the request; None when this is no such question."""
+    headers = request.headers
+    if (
+        request.method != "OPTIONS"
+        or "origin" not in headers
+        or "access-control-request-method" not in headers
+    ):
+        return None
+    allowed = _origins(settings)
+    good = "*" in allowed or headers["origin"] in allowed
+    made = [
+        ("access-control-allow-methods", "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"),
+        ("access-control-max-age", "600"),
+        ("content-type", "text/plain; charset=utf-8"),
+    ]
+    return Reply(200 if good else 400, b"OK" if good else b"Disallowed CORS origin", made)
+
+
+def _origins(settings: Settings) -> list[str]:
+    given = settings.args.get("allowed_origins", [])
+    return given if isinstance(given, list) else [given]

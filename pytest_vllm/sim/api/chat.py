@@ -9,7 +9,7 @@ from pytest_vllm.sim.api.chatchunks import ChatChunks, chat_logprobs
 from pytest_vllm.sim.api.generate import Generation, Stream, check_alive, check_model
 from pytest_vllm.sim.api.prompts import check_room, check_sizes, encode, output_limit
 from pytest_vllm.sim.api.prompttext import prompt_logprobs
-from pytest_vllm.sim.api.server import Reply
+from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.check.constraints import constraint_of
@@ -37,7 +37,9 @@ async def answer(server: Server, call: Call, body: Any) -> Reply | None:
     """Answer a chat request whose body is read."""
     if isinstance(body, dict):
         rules.chat(body)
-    return await ChatRequest(server, call, validated("ChatCompletionRequest", body, server.settings.version)).run()
+    return await ChatRequest(
+        server, call, validated("ChatCompletionRequest", body, server.settings.version)
+    ).run()
 
 
 class ChatRequest:
@@ -57,7 +59,9 @@ class ChatRequest:
         prompt = encode(self.prompt_text, body, limit, server.tokens)
         self.prompt: list[int] = server.hooks.run("prompt", prompt, body)
         logprobs = (body.get("top_logprobs") or 0) if body.get("logprobs") else None
-        self.sampling = Sampling.of(body, output_limit(wanted, len(self.prompt), limit), logprobs, server.settings)
+        self.sampling = Sampling.of(
+            body, output_limit(wanted, len(self.prompt), limit), logprobs, server.settings
+        )
         request_id = call.request.headers.get("x-request-id") or body.get("request_id") or server.ids.hex()
         self.id = f"chatcmpl-{request_id}"
         self.created = int(server.clock.wall())
@@ -178,7 +182,11 @@ def _template_thinking(server: Server, body: Body) -> bool | None:
 
 def _check_tools(server: Server, body: Body) -> None:
     choice = body.get("tool_choice")
-    if server.settings.tool_parser and server.settings.auto_tools or choice in (None, "none") or not body.get("tools"):
+    if (
+        (server.settings.tool_parser and server.settings.auto_tools)
+        or choice in (None, "none")
+        or not body.get("tools")
+    ):
         return
     if choice == "auto":
         text = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
@@ -208,7 +216,9 @@ def _plain(message: Body) -> Body:
             kind = part.get("type") if isinstance(part, dict) else "text"
             if kind in ("image_url", "input_audio", "audio_url", "video_url", "image_embeds", "file"):
                 modality = str(kind).split("_")[0]
-                text = f"{modality} input is not supported by this model" if kind != "file" else "unknown part"
+                text = (
+                    f"{modality} input is not supported by this model" if kind != "file" else "unknown part"
+                )
                 raise ApiError(f"At most 0 {modality}(s) may be provided in one prompt. ({text})")
             if kind not in ("text", "refusal", "thinking", "input_text", "output_text", None):
                 raise ApiError(f"Unknown part type: {kind}")

@@ -62,7 +62,12 @@ class ChatChunks:
         echoed = self.echoed
         if echoed:
             for number in range(len(self.outputs)):
-                choice = {"index": number, "delta": {"content": echoed}, "logprobs": None, "finish_reason": None}
+                choice = {
+                    "index": number,
+                    "delta": {"content": echoed},
+                    "logprobs": None,
+                    "finish_reason": None,
+                }
                 yield self._chunk(choice, 0)
 
     def advance(self, choice: int, begin: int, end: int) -> Iterator[Event]:

@@ -8,7 +8,7 @@ from pytest_vllm.sim.api.events import DONE, Event
 from pytest_vllm.sim.api.generate import Generation, Stream, broken, check_alive, check_model
 from pytest_vllm.sim.api.prompts import check_room, check_sizes, encode, fit, output_limit
 from pytest_vllm.sim.api.prompttext import prompt_logprobs
-from pytest_vllm.sim.api.server import Reply
+from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.api.shapes import without_null
 from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated
@@ -39,7 +39,9 @@ async def answer(server: Server, call: Call, body: Any) -> Reply | None:
     if isinstance(body, dict):
         rules.completion(body)
         body = {**body, "max_tokens": 16 if body.get("max_tokens") is None else body["max_tokens"]}
-    return await CompletionRequest(server, call, validated("CompletionRequest", body, server.settings.version)).run()
+    return await CompletionRequest(
+        server, call, validated("CompletionRequest", body, server.settings.version)
+    ).run()
 
 
 class CompletionRequest:
@@ -81,7 +83,9 @@ class CompletionRequest:
 
     def _sampling(self, prompt: int, limit: int) -> Sampling:
         wanted = 1 if self.only_echo else self.body["max_tokens"]
-        sampling = Sampling.of(self.body, output_limit(wanted, prompt, limit), self.body.get("logprobs"), self.server.settings)
+        sampling = Sampling.of(
+            self.body, output_limit(wanted, prompt, limit), self.body.get("logprobs"), self.server.settings
+        )
         if self.echo and sampling.prompt_logprobs is None:
             sampling.prompt_logprobs = self.body.get("logprobs")
         return sampling
@@ -198,7 +202,9 @@ class CompletionRequest:
         if self.body.get("return_tokens_as_token_ids"):
             return {f"token_id:{id_}": chance for id_, (chance, _) in found.items()}
         tokens = self.server.tokens
-        return {text if id_ == chosen else tokens.token_text(id_): chance for id_, (chance, _) in found.items()}
+        return {
+            text if id_ == chosen else tokens.token_text(id_): chance for id_, (chance, _) in found.items()
+        }
 
     def usage(self, generation: Generation) -> Body:
         """Token counts of all prompts and choices."""

@@ -69,7 +69,9 @@ class Generation:
         self.open = 0
         self.n = 1
 
-    def add(self, request_id: str, prompt: list[int], output: Output, sampling: Sampling, body: dict[str, Any]) -> None:
+    def add(
+        self, request_id: str, prompt: list[int], output: Output, sampling: Sampling, body: dict[str, Any]
+    ) -> None:
         """Prepare the sequence of one choice."""
         server = self.server
         lora = body.get("model") if body.get("model") in server.loras else None
@@ -223,7 +225,9 @@ class Stream(Generation):
         return events
 
     def _spoiled(self, events: list[Event]) -> list[Event]:
-        spoiled: list[Event] = self.server.hooks.run("events", events, self.server.exchange(self.call, self.body))
+        spoiled: list[Event] = self.server.hooks.run(
+            "events", events, self.server.exchange(self.call, self.body)
+        )
         return spoiled
 
     def _release(self) -> None:

@@ -9,7 +9,7 @@ from pytest_vllm.sim.api.chat import prompt_of
 from pytest_vllm.sim.api.generate import check_model
 from pytest_vllm.sim.api.openapi import openapi
 from pytest_vllm.sim.api.prompts import encode
-from pytest_vllm.sim.api.server import Reply
+from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.errors import Invalid
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
     from pytest_vllm.sim.http.server import Call
 
-PROMETHEUS = ("content-type", "text/plain; version=1.0.0; charset=utf-8; escaping=underscores")
-OLD_PROMETHEUS = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
+PROMETHEUS = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
 
 
 async def health(server: Server, call: Call) -> Reply:
@@ -101,15 +100,17 @@ async def detokenize(server: Server, call: Call) -> Reply:
 
 async def metrics(server: Server, call: Call) -> Reply:
     """Prometheus text."""
+    del call
     text = server.hooks.run("metrics", exposition(server), server.engine)
-    modern = "openmetrics" not in call.request.headers.get("accept", "") and server.settings.version >= "0.20.0"
-    return Reply(200, text.encode(), [PROMETHEUS if modern and "escaping" in call.request.headers.get("accept", "") else OLD_PROMETHEUS])
+    return Reply(200, text.encode(), [PROMETHEUS])
 
 
 async def load(server: Server, call: Call) -> Reply:
     """Requests in progress, when they are tracked."""
     del call
-    return Reply.json({"server_load": server.load if server.settings.args.get("enable_server_load_tracking") else 0})
+    return Reply.json(
+        {"server_load": server.load if server.settings.args.get("enable_server_load_tracking") else 0}
+    )
 
 
 async def schema(server: Server, call: Call) -> Reply:

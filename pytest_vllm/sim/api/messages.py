@@ -9,7 +9,7 @@ from pytest_vllm.sim.api.chat import ChatRequest, prompt_of
 from pytest_vllm.sim.api.generate import check_model
 from pytest_vllm.sim.api.messagevents import MessageEvents, anthropic_usage, stop_reason
 from pytest_vllm.sim.api.prompts import encode
-from pytest_vllm.sim.api.server import Reply
+from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.errors import ApiError
 
@@ -64,7 +64,12 @@ def _checked(body: Body) -> Body:
     if not body.get("model"):
         wrong = ("model", "Model is required")
     if wrong:
-        entry = {"type": "value_error", "loc": f"body.{wrong[0]}", "msg": f"Value error, {wrong[1]}", "input": body.get(wrong[0])}
+        entry = {
+            "type": "value_error",
+            "loc": f"body.{wrong[0]}",
+            "msg": f"Value error, {wrong[1]}",
+            "input": body.get(wrong[0]),
+        }
         raise bad_request([entry])
     return body
 
@@ -93,13 +98,18 @@ def chat_body(body: Body) -> Body:
         "tool_choice": _choice(choice) if choice else "auto" if tools else None,
         "parallel_tool_calls": not (choice or {}).get("disable_parallel_tool_use"),
         "stream": body.get("stream"),
-        "stream_options": {"include_usage": True, "continuous_usage_stats": True} if body.get("stream") else None,
+        "stream_options": {"include_usage": True, "continuous_usage_stats": True}
+        if body.get("stream")
+        else None,
     }
     if (body.get("thinking") or {}).get("type") == "disabled":
         chat["reasoning_effort"] = "none"
     config = body.get("output_config") or {}
     if (config.get("format") or {}).get("schema"):
-        chat["response_format"] = {"type": "json_schema", "json_schema": {"name": "json_schema", "schema": config["format"]["schema"]}}
+        chat["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "json_schema", "schema": config["format"]["schema"]},
+        }
     return chat
 
 
@@ -110,7 +120,11 @@ def _system(system: Any) -> str:
 
 
 def _tool(tool: Body) -> Body:
-    function = {"name": tool["name"], "description": tool.get("description"), "parameters": tool.get("input_schema")}
+    function = {
+        "name": tool["name"],
+        "description": tool.get("description"),
+        "parameters": tool.get("input_schema"),
+    }
     return {"type": "function", "function": function}
 
 
@@ -139,7 +153,9 @@ def _append(turns: list[Body], message: Body) -> None:
             function = {"name": block.get("name"), "arguments": json.dumps(block.get("input") or {})}
             calls.append({"id": block.get("id"), "type": "function", "function": function})
         elif kind == "tool_result":
-            turns.append({"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": _result(block)})
+            turns.append(
+                {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": _result(block)}
+            )
     if texts or calls or thoughts:
         turn: Body = {"role": message["role"], "content": "\n".join(texts)}
         if calls:

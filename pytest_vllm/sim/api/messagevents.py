@@ -116,7 +116,9 @@ class MessageEvents:
         usage = next(iter(self.chunks.tail())).data.get("usage")
         reason, sequence = stop_reason(self.finish, self.stopped_by, tool=self.used_tool)
         yield _event(
-            "message_delta", delta={"stop_reason": reason, "stop_sequence": sequence}, usage=anthropic_usage(usage)
+            "message_delta",
+            delta={"stop_reason": reason, "stop_sequence": sequence},
+            usage=anthropic_usage(usage),
         )
         yield _event("message_stop")
 

@@ -29,7 +29,9 @@ def openapi(server: Server) -> dict[str, Any]:
         if path in HIDDEN:
             continue
         paths[path] = {
-            method.lower(): _operation(path, method) for method in methods if method not in ("*", "HEAD", "OPTIONS")
+            method.lower(): _operation(path, method)
+            for method in methods
+            if method not in ("*", "HEAD", "OPTIONS")
         }
     schemas = {name: _titled(name, schema) for name, schema in facts("schema")["schemas"].items()}
     return {
@@ -45,7 +47,9 @@ def _operation(path: str, method: str) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": name.replace("_", " ").title(),
         "operationId": f"{name}_{method.lower()}",
-        "responses": {"200": {"description": "Successful Response", "content": {"application/json": {"schema": {}}}}},
+        "responses": {
+            "200": {"description": "Successful Response", "content": {"application/json": {"schema": {}}}}
+        },
     }
     if path in BODIES and method == "POST":
         reference = {"$ref": f"#/components/schemas/{BODIES[path]}"}
@@ -62,7 +66,9 @@ def _titled(name: str, schema: dict[str, Any]) -> dict[str, Any]:
 def _with_paths(node: Any) -> Any:
     if isinstance(node, dict):
         return {
-            key: f"#/components/schemas/{value}" if key == "$ref" and isinstance(value, str) else _with_paths(value)
+            key: f"#/components/schemas/{value}"
+            if key == "$ref" and isinstance(value, str)
+            else _with_paths(value)
             for key, value in node.items()
         }
     return [_with_paths(part) for part in node] if isinstance(node, list) else node

@@ -36,7 +36,9 @@ def encode(text: str, body: Body, limit: int, tokens: Tokenizer) -> list[int]:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ApiError("TextEncodeInput must be Union[TextInputSequence, Tuple[InputSequence, InputSequence]]") from None
+        raise ApiError(
+            "TextEncodeInput must be Union[TextInputSequence, Tuple[InputSequence, InputSequence]]"
+        ) from None
     ids = tokens.encode(text)
     if len(ids) > limit and body.get("truncate_prompt_tokens") is None:
         ids = ids[: limit + 1]

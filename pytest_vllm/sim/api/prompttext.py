@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.check.sampling import Sampling
 
 
-def prompt_logprobs(prompt: list[int], sampling: Sampling, server: Server) -> list[dict[str, Any] | None] | None:
+def prompt_logprobs(
+    prompt: list[int], sampling: Sampling, server: Server
+) -> list[dict[str, Any] | None] | None:
     """One entry per prompt token, the first null; None when not asked for."""
     number = sampling.prompt_logprobs
     if number is None:
@@ -20,7 +22,9 @@ def prompt_logprobs(prompt: list[int], sampling: Sampling, server: Server) -> li
     texts = tokens.pieces(prompt, skip_specials=False)
     entries: list[dict[str, Any] | None] = [None]
     for position in range(1, len(prompt)):
-        found = logprobs(prompt, position, tokens.size if number == -1 else number, tokens, server.settings.seed)
+        found = logprobs(
+            prompt, position, tokens.size if number == -1 else number, tokens, server.settings.seed
+        )
         entries.append(
             {
                 str(id_): {

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.chat import ChatRequest
+from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.api.responsevents import ResponseEvents, items_of, response_object
-from pytest_vllm.sim.api.server import Reply
 from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.errors import ApiError, Invalid
 
@@ -116,7 +116,10 @@ def _format(form: Body | None) -> Body | None:
     if not form or form.get("type") == "text":
         return None
     if form["type"] == "json_schema":
-        return {"type": "json_schema", "json_schema": {"name": form.get("name"), "schema": form.get("schema")}}
+        return {
+            "type": "json_schema",
+            "json_schema": {"name": form.get("name"), "schema": form.get("schema")},
+        }
     return {"type": form["type"]}
 
 
@@ -151,7 +154,9 @@ def _append(turns: list[Body], item: Body) -> None:
             turns.append({"role": "assistant", "content": None, "tool_calls": [called]})
     elif kind == "reasoning":
         parts = item.get("content") or []
-        turns.append({"role": "assistant", "content": "", "reasoning": "".join(part.get("text", "") for part in parts)})
+        turns.append(
+            {"role": "assistant", "content": "", "reasoning": "".join(part.get("text", "") for part in parts)}
+        )
     else:
         turns.append({"role": item.get("role", "user"), "content": _text(item.get("content"))})
 

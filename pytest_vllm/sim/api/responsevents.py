@@ -70,14 +70,25 @@ def items_of(server: Server, message: Body, logprobs: Any = None) -> list[Body]:
         items.append(_message(f"msg_{server.ids.hex()}", message["content"], "completed", listed))
     for called in message.get("tool_calls") or ():
         function = called["function"]
-        items.append(_call(f"fc_{server.ids.hex()}", called["id"], function["name"], function["arguments"], "completed"))
+        items.append(
+            _call(
+                f"fc_{server.ids.hex()}", called["id"], function["name"], function["arguments"], "completed"
+            )
+        )
     return items
 
 
 def _message(item_id: str, text: str | None, status: str, logprobs: Any = None) -> Body:
     part = {"annotations": [], "text": text, "type": "output_text", "logprobs": logprobs}
     content = [] if text is None else [part]
-    return {"id": item_id, "content": content, "role": "assistant", "status": status, "type": "message", "phase": None}
+    return {
+        "id": item_id,
+        "content": content,
+        "role": "assistant",
+        "status": status,
+        "type": "message",
+        "phase": None,
+    }
 
 
 def _reasoning(item_id: str, text: str | None, status: str) -> Body:
@@ -129,7 +140,9 @@ class ResponseEvents:
                 yield from self._part("reasoning_text.delta", thoughts)
             if delta.get("content"):
                 yield from self._into("message")
-                yield from self._part("output_text.delta", delta["content"], logprobs=_flat(entry.get("logprobs")))
+                yield from self._part(
+                    "output_text.delta", delta["content"], logprobs=_flat(entry.get("logprobs"))
+                )
             for called in delta.get("tool_calls") or ():
                 yield from self._called(called)
 
@@ -171,7 +184,11 @@ class ResponseEvents:
         if self.open is not None and self.open["type"] == kind:
             return
         yield from self._close()
-        item = _message(f"msg_{self._id()}", None, "in_progress") if kind == "message" else _reasoning(f"rs_{self._id()}", None, "in_progress")
+        item = (
+            _message(f"msg_{self._id()}", None, "in_progress")
+            if kind == "message"
+            else _reasoning(f"rs_{self._id()}", None, "in_progress")
+        )
         yield from self._open(item)
         if kind == "message":
             part: Body = {"annotations": [], "text": "", "type": "output_text", "logprobs": []}

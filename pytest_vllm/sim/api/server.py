@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.sim.api.auth import cors_headers, refused
+from pytest_vllm.sim.api.auth import cors_headers, preflight, refused
+from pytest_vllm.sim.api.reply import HANG, JSON, Exchange, Reply
 from pytest_vllm.sim.api.shapes import Shapes
 from pytest_vllm.sim.errors import ApiError, Detail, encode, envelope
 from pytest_vllm.sim.ids import Ids
@@ -23,39 +24,6 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.engine.core import Engine
     from pytest_vllm.sim.http.server import Call
     from pytest_vllm.sim.settings import Settings
-
-JSON = ("content-type", "application/json")
-HANG = "hang"
-
-
-@dataclass
-class Reply:
-    """A whole answer."""
-
-    status: int = 200
-    body: bytes = b""
-    headers: list[tuple[str, str]] = field(default_factory=list)
-
-    @classmethod
-    def json(cls, value: Any, status: int = 200) -> Reply:
-        """A JSON answer."""
-        return cls(status, encode(value), [JSON])
-
-
-@dataclass
-class Exchange:
-    """What a defect may know of the request that it spoils the answer of."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: Any
-    settings: Settings | None = None
-
-    @property
-    def streams(self) -> bool:
-        """Whether a stream was asked for."""
-        return isinstance(self.body, dict) and bool(self.body.get("stream"))
 
 
 class Server:
@@ -97,7 +65,7 @@ class Server:
             reply = Reply.json({"detail": error.detail}, error.status)
             reply.headers += error.headers
         except Exception as error:  # noqa: BLE001 - a server answers 500 whatever happens
-            print(f"sim: {type(error).__name__} in {call.request.path}: {error}", flush=True)  # noqa: T201
+            print(f"sim: {type(error).__name__} in {call.request.path}: {error}", flush=True)
             refusal = ApiError(str(error), 500, "InternalServerError")
             reply = Reply.json(envelope(refusal, self.settings.version), 500)
         if reply is not None:
@@ -109,11 +77,15 @@ class Server:
             return None if intercepted == HANG else intercepted
         if refused(call.request, self.settings):
             return Reply.json({"error": "Unauthorized"}, 401)
-        return None
+        return preflight(call.request, self.settings)
 
     def _handler(self, call: Call, path: str) -> Callable[[Server, Call], Awaitable[Reply | None]]:
         methods = self.routes.get(path)
         if methods is None:
+            request = call.request
+            if request.path.endswith("/") and self.route_of(request.path.rstrip("/")) in self.routes:
+                target = f"http://{request.headers.get('host', '')}{request.path.rstrip('/')}"
+                return partial(_redirect, target)
             raise Detail(404, "Not Found")
         method = call.request.method
         if method not in methods and "*" not in methods:
@@ -158,6 +130,11 @@ class Server:
         if self.clock.speed != 1:
             headers += [("x-sim-speed", f"{self.clock.speed:g}"), ("x-sim-time", f"{self.clock.now():.6f}")]
         return headers
+
+
+async def _redirect(target: str, server: Server, call: Call) -> Reply:
+    del server, call
+    return Reply(307, b"", [("location", target)])
 
 
 def _parsed(body: bytes) -> Any:

@@ -64,7 +64,9 @@ class Shapes:
         """Token counts; `cached` and `reasoning` None leave their details null."""
         details = None
         if cached is not None:
-            details = self.of("prompt_details", cached_tokens=cached, created_cache_tokens=None, multimodal_tokens=None)
+            details = self.of(
+                "prompt_details", cached_tokens=cached, created_cache_tokens=None, multimodal_tokens=None
+            )
         return self.of(
             "usage",
             prompt_tokens=prompt,

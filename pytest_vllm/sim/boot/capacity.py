@@ -83,7 +83,9 @@ def capacity_of(
     element = 1.0 if str(args.get("kv_cache_dtype", "auto")).startswith(("fp8", "int8", "nvfp4")) else 2.0
     kv_bytes = shape.kv_bytes(element) * (HYBRID_LOSS if shape.hybrid else 1)
     activation = tokens * (shape.intermediate * 2 + shape.hidden * 8) * 2 / degree
-    graphs = 0.0 if args.get("enforce_eager") or machine.is_cpu or version < "0.20.0" else 0.005 * machine.memory
+    graphs = (
+        0.0 if args.get("enforce_eager") or machine.is_cpu or version < "0.20.0" else 0.005 * machine.memory
+    )
     made = Capacity(
         max_model_len=length,
         block_size=block_size(args, machine, shape),
@@ -105,7 +107,12 @@ def capacity_of(
 
 
 def kv_memory(
-    args: Arguments, version: Version, machine: Hardware, shape: Model, made: Capacity, environ: Mapping[str, str]
+    args: Arguments,
+    version: Version,
+    machine: Hardware,
+    shape: Model,
+    made: Capacity,
+    environ: Mapping[str, str],
 ) -> float:
     """Bytes that remain for the KV cache, over all devices."""
     explicit = args.values.get("kv_cache_memory_bytes")

@@ -44,10 +44,20 @@ class Deployment:
     capacity: Capacity
 
     @classmethod
-    def of(cls, args: Arguments, version: Version, options: Options, environ: Mapping[str, str]) -> Deployment:
+    def of(
+        cls, args: Arguments, version: Version, options: Options, environ: Mapping[str, str]
+    ) -> Deployment:
         """Look machine and model up and work out the memory."""
         machine, shape = hardware(options.hardware), model(options.model or str(args.get("model", "")))
-        return cls(args, version, options, environ, machine, shape, capacity_of(args, version, machine, shape, environ))
+        return cls(
+            args,
+            version,
+            options,
+            environ,
+            machine,
+            shape,
+            capacity_of(args, version, machine, shape, environ),
+        )
 
     @property
     def model(self) -> str:
@@ -70,7 +80,11 @@ class Deployment:
     @property
     def unknown_environment(self) -> list[str]:
         """VLLM_* variables that nobody reads, as far as is known: those that went with a version."""
-        gone = {"VLLM_ATTENTION_BACKEND": "0.15.0", "VLLM_USE_V1": "0.11.1", "VLLM_FLASH_ATTN_VERSION": "0.15.0"}
+        gone = {
+            "VLLM_ATTENTION_BACKEND": "0.15.0",
+            "VLLM_USE_V1": "0.11.1",
+            "VLLM_FLASH_ATTN_VERSION": "0.15.0",
+        }
         return [name for name, version in gone.items() if name in self.environ and self.version >= version]
 
     def exists(self, path: str) -> bool:
@@ -82,7 +96,13 @@ class Deployment:
         args, name = self.args, self.model
         names = args.get("served_model_name") or [name]
         keys: Any = args.get("api_key") or self.environ.get("VLLM_API_KEY") or []
-        pooling = args.get("runner") == "pooling" or args.get("task") in ("embed", "embedding", "score", "classify", "reward")
+        pooling = args.get("runner") == "pooling" or args.get("task") in (
+            "embed",
+            "embedding",
+            "score",
+            "classify",
+            "reward",
+        )
         return Settings(
             version=self.version,
             model=name,

@@ -57,7 +57,12 @@ def opening(d: Deployment) -> Iterator[Line]:
         text = f"Chunked prefill is enabled with max_num_batched_tokens={d.capacity.max_num_batched_tokens}."
         yield api, "INFO", "scheduler.py:225", text
     if d.args.get("enforce_eager"):
-        yield api, "WARNING", "vllm.py:1703", "Enforce eager set, disabling torch.compile, CUDAGraphs, and JIT kernel warmup."
+        yield (
+            api,
+            "WARNING",
+            "vllm.py:1703",
+            "Enforce eager set, disabling torch.compile, CUDAGraphs, and JIT kernel warmup.",
+        )
 
 
 def engine(d: Deployment) -> Iterator[tuple[float, Line]]:
@@ -74,7 +79,10 @@ def engine(d: Deployment) -> Iterator[tuple[float, Line]]:
         f"{args.get('seed') or 0}, served_model_name={(args.get('served_model_name') or [d.model])[0]}, "
         f"enable_prefix_caching={d.capacity.prefix_caching}, enable_chunked_prefill={d.capacity.chunked_prefill}"
     )
-    yield 6.0, (core, "INFO", "core.py:133", f"Initializing a V1 LLM engine (v{d.version}) with config: {config}")
+    yield (
+        6.0,
+        (core, "INFO", "core.py:133", f"Initializing a V1 LLM engine (v{d.version}) with config: {config}"),
+    )
     yield 1.0, (worker, "INFO", "gpu_model_runner.py:5100", f"Starting to load model {d.model}...")
     if not d.machine.is_cpu:
         yield 0.4, (worker, "INFO", "cuda.py:480", attention(d))
@@ -104,7 +112,15 @@ def _weights(d: Deployment, worker: str) -> Iterator[tuple[float, Line]]:
         yield 0.1, (worker, "INFO", "default_loader.py:501", f"Loading weights took {seconds:.2f} seconds")
     size = f"{d.shape.weights / GIB:.2f} GiB"
     memory = f"{size} memory and" if d.version >= "0.11.1" else f"{size} and"
-    yield 0.2, (worker, "INFO", "gpu_model_runner.py:5158", f"Model loading took {memory} {seconds + 1:.6f} seconds")
+    yield (
+        0.2,
+        (
+            worker,
+            "INFO",
+            "gpu_model_runner.py:5158",
+            f"Model loading took {memory} {seconds + 1:.6f} seconds",
+        ),
+    )
 
 
 def _graphs(d: Deployment, worker: str) -> Iterator[tuple[float, Line]]:
@@ -112,7 +128,15 @@ def _graphs(d: Deployment, worker: str) -> Iterator[tuple[float, Line]]:
         return
     yield 8.0, (worker, "INFO", "monitor.py:48", "torch.compile took 8.00 s in total")
     if d.version >= "0.18.0":
-        yield 1.0, (worker, "INFO", "gpu_worker.py:740", f"Estimated CUDA graph memory: {d.capacity.graphs / GIB:.2f} GiB total")
+        yield (
+            1.0,
+            (
+                worker,
+                "INFO",
+                "gpu_worker.py:740",
+                f"Estimated CUDA graph memory: {d.capacity.graphs / GIB:.2f} GiB total",
+            ),
+        )
 
 
 def _memory(d: Deployment, core: str, worker: str) -> Iterator[tuple[float, Line]]:
@@ -122,10 +146,20 @@ def _memory(d: Deployment, core: str, worker: str) -> Iterator[tuple[float, Line
             text = f"Explicitly set ({capacity.kv_memory / GIB:.1f}/{d.machine.memory / GIB:.2f}) GiB for KV cache on node 0."
             yield 0.2, (worker, "INFO", "cpu_worker.py:260", text)
     elif d.version >= "0.9.2":
-        yield 1.0, (worker, "INFO", "gpu_worker.py:759", f"Available KV cache memory: {capacity.kv_memory / GIB:.2f} GiB")
+        yield (
+            1.0,
+            (
+                worker,
+                "INFO",
+                "gpu_worker.py:759",
+                f"Available KV cache memory: {capacity.kv_memory / GIB:.2f} GiB",
+            ),
+        )
     device = "CPU" if d.machine.is_cpu and d.version >= "0.30.0" else "GPU"
     size = f"{device} KV cache size: {capacity.kv_tokens:,} tokens"
-    concurrency = f"Maximum concurrency for {capacity.max_model_len:,} tokens per request: {capacity.concurrency:.2f}x"
+    concurrency = (
+        f"Maximum concurrency for {capacity.max_model_len:,} tokens per request: {capacity.concurrency:.2f}x"
+    )
     place = "kv_cache_utils.py:2327"
     if d.version >= "0.28.0":
         yield 0.2, (core, "INFO", place, f"{size}, {concurrency}")
@@ -133,12 +167,28 @@ def _memory(d: Deployment, core: str, worker: str) -> Iterator[tuple[float, Line
         yield 0.2, (core, "INFO", place, size)
         yield 0.0, (core, "INFO", place, concurrency)
     if not (d.args.get("enforce_eager") or d.machine.is_cpu):
-        yield 3.0, ("", "", "", "Capturing CUDA graphs (decode, FULL): 100%|██████████| 35/35 [00:03<00:00, 11.67it/s]")
+        yield (
+            3.0,
+            (
+                "",
+                "",
+                "",
+                "Capturing CUDA graphs (decode, FULL): 100%|██████████| 35/35 [00:03<00:00, 11.67it/s]",
+            ),
+        )
         text = f"Graph capturing finished in 3 secs, took {max(capacity.graphs, 0.3 * GIB) / GIB:.2f} GiB"
         yield 0.1, (worker, "INFO", "gpu_model_runner.py:6300", text)
     total = 12.0 if not d.machine.is_cpu else 1.0
     unit = "s" if d.version >= "0.16.0" else "seconds"
-    yield 0.1, (core, "INFO", "core.py:402", f"init engine (profile, create kv cache, warmup model) took {total:.2f} {unit}")
+    yield (
+        0.1,
+        (
+            core,
+            "INFO",
+            "core.py:402",
+            f"init engine (profile, create kv cache, warmup model) took {total:.2f} {unit}",
+        ),
+    )
 
 
 def listening(d: Deployment, server: Server, host: str, port: int) -> Iterator[Line]:
@@ -156,7 +206,13 @@ def listening(d: Deployment, server: Server, host: str, port: int) -> Iterator[L
     if d.version >= "0.30.0" and not d.args.get("enable_scale_out"):
         text = "Scale-out endpoints are disabled. Restart vllm serve with --enable-scale-out to enable them."
         yield api, "INFO", "factories.py:89", text
-    name = "vLLM server" if d.version >= "0.24.0" else "vLLM API server 0" if d.version >= "0.9.0" else "vLLM API server"
+    name = (
+        "vLLM server"
+        if d.version >= "0.24.0"
+        else "vLLM API server 0"
+        if d.version >= "0.9.0"
+        else "vLLM API server"
+    )
     yield api, "INFO", "entry.py:140", f"Starting {name} on http://{host}:{port}"
     yield api, "INFO", "launcher.py:186", "Available routes are:"
     for path, methods in server.routes.items():

@@ -93,7 +93,11 @@ def hardware(name: str) -> Hardware:
         title=table.get("title", name or "sim"),
         memory=memory,
         bandwidth=table.get("bandwidth-gb-s", 500) * 1e9,
-        flops={key.removeprefix("tflops-"): value * 1e12 for key, value in table.items() if key.startswith("tflops-")},
+        flops={
+            key.removeprefix("tflops-"): value * 1e12
+            for key, value in table.items()
+            if key.startswith("tflops-")
+        },
         family=table.get("family", "sim"),
         vendor=table.get("vendor", "none"),
         unified=bool(table.get("unified", False)),
@@ -107,7 +111,8 @@ def model(name: str) -> Model:
     tables = _tables("models")
     wanted = _plain(name)
     found = next(
-        (stem for stem, table in tables.items() if wanted in (_plain(table.get("repo", "")), _plain(stem))), "sim-model"
+        (stem for stem, table in tables.items() if wanted in (_plain(table.get("repo", "")), _plain(stem))),
+        "sim-model",
     )
     table = tables.get(found, {})
     weights = float(table.get("weight-bytes", 33e6))

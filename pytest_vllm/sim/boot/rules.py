@@ -82,7 +82,12 @@ def _model_flag(d: Deployment) -> str | None:
 def _tool_parser(d: Deployment) -> str | None:
     name = d.args.get("tool_call_parser")
     known = _parsers(d.version, "tool")
-    if name and d.args.get("enable_auto_tool_choice") and name not in known and not d.args.get("tool_parser_plugin"):
+    if (
+        name
+        and d.args.get("enable_auto_tool_choice")
+        and name not in known
+        and not d.args.get("tool_parser_plugin")
+    ):
         return f"'invalid tool call parser: {name} (chose from {{ {','.join(known)} }})'"
     return None
 
@@ -91,7 +96,12 @@ def _tool_parser(d: Deployment) -> str | None:
 def _reasoning_parser(d: Deployment) -> str | None:
     name = d.args.get("reasoning_parser")
     known = _parsers(d.version, "reasoning")
-    if not name or name in known or d.args.get("reasoning_parser_plugin") or (name == "none" and d.version >= "0.33.0"):
+    if (
+        not name
+        or name in known
+        or d.args.get("reasoning_parser_plugin")
+        or (name == "none" and d.version >= "0.33.0")
+    ):
         return None
     if d.version >= "0.24.0":
         return f"\"Reasoning parser '{name}' not found. Available parsers: {', '.join(known)}\""

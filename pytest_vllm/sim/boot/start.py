@@ -7,6 +7,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from pytest_vllm.sim.api.lora import static_adapters
 from pytest_vllm.sim.api.routes import add_routes
 from pytest_vllm.sim.api.server import Server
 from pytest_vllm.sim.boot import log
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.cli import Options
     from pytest_vllm.sim.defects.hooks import Hooks
     from pytest_vllm.sim.versions import Version
+
 
 class BootFailure(Exception):  # noqa: N818 - it is how vLLM ends, not an error of ours
     """The server does not come up: what it prints, and the exit status."""
@@ -44,7 +46,7 @@ class Printer:
         """Print one line."""
         text = log.formatted(line, self.deployment, self.clock.wall())
         for shown in self.hooks.run("log", [text], self.deployment):
-            print(shown, file=sys.stderr, flush=True)  # noqa: T201 - this is the log
+            print(shown, file=sys.stderr, flush=True)
 
 
 async def serve(
@@ -65,6 +67,7 @@ async def serve(
     engine = Engine(settings.capacity, clock, hooks)
     server = Server(settings, engine, clock, hooks)
     add_routes(server)
+    server.loras |= static_adapters(arguments.get("lora_modules"))
     host = arguments.get("host") or "0.0.0.0"  # noqa: S104 - vLLM's default
     port = arguments.get("port", 8000)
     connections: set[Connection] = set()

@@ -45,7 +45,12 @@ def read_json(request: Request) -> Any:
     try:
         body = json.loads(text)
     except json.JSONDecodeError as error:
-        entry: Entry = {"type": "json_invalid", "loc": f"body.{error.pos}", "msg": "JSON decode error", "input": {}}
+        entry: Entry = {
+            "type": "json_invalid",
+            "loc": f"body.{error.pos}",
+            "msg": "JSON decode error",
+            "input": {},
+        }
         raise bad_request([{**entry, "ctx": {"error": error.msg}}]) from None
     except (RecursionError, ValueError):
         raise Detail(400, _UNREADABLE) from None

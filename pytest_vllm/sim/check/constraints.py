@@ -72,7 +72,9 @@ def _check(wanted: dict[str, Any]) -> None:
         if not re.search(r"^\s*\w[\w-]*\s*(::=|:)", value, re.MULTILINE):
             raise ApiError("Invalid grammar specification.")
     if kind == "json_object" and value is False:
-        raise Invalid("structured_outputs.json_object must be True if set; omit structured_outputs to disable it")
+        raise Invalid(
+            "structured_outputs.json_object must be True if set; omit structured_outputs to disable it"
+        )
     if kind == "regex":
         try:
             re.compile(value)
@@ -91,7 +93,9 @@ def _schema(value: Any) -> Any:
         except ValueError:
             raise ApiError("Invalid JSON grammar specification.") from None
     if _depth(value) > MAX_NESTING:
-        text = f"The JSON schema is nested too deeply: objects and arrays may nest at most {MAX_NESTING} levels"
+        text = (
+            f"The JSON schema is nested too deeply: objects and arrays may nest at most {MAX_NESTING} levels"
+        )
         raise Invalid(text)
     _walk(value, value)
     return value
@@ -115,7 +119,9 @@ def _walk(node: Any, root: Any) -> None:
     reference = node.get("$ref")
     if isinstance(reference, str):
         if resolve(reference, root) is None:
-            raise ApiError(f"Failed to convert the JSON schema to a grammar: Cannot find field in {reference}")
+            raise ApiError(
+                f"Failed to convert the JSON schema to a grammar: Cannot find field in {reference}"
+            )
     for key, value in node.items():
         if key not in ("enum", "const", "default", "examples"):
             _walk(value, root)

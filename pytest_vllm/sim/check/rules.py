@@ -43,7 +43,9 @@ def generation_prompt(body: Body) -> None:
 def tool_choice(body: Body) -> None:
     """`tool_choice` fits `tools`; sets "auto" where tools come alone."""
     if body.get("tools") == []:
-        text = "`tools` must not be an empty array. Either provide at least one tool or omit the field entirely."
+        text = (
+            "`tools` must not be an empty array. Either provide at least one tool or omit the field entirely."
+        )
         raise Invalid(text, "tools")
     if "tool_choice" not in body and body.get("tools"):
         body["tool_choice"] = "auto"
@@ -72,7 +74,9 @@ def _named_tool(choice: dict[str, Any], tools: Any) -> None:
         text = f"Invalid `name` in `function`: `{name}` in `tool_choice`! {_USAGE}"
         raise Invalid(text, "tool_choice.function.name")
     if not any(_name_of(tool) == name for tool in tools):
-        raise Invalid("The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice")
+        raise Invalid(
+            "The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice"
+        )
 
 
 def _name_of(tool: Any) -> Any:
@@ -86,7 +90,9 @@ def _one_constraint(body: Body, *, with_tools: bool) -> None:
         return
     count = sum(wanted.get(kind) is not None for kind in ("json", "regex", "choice"))
     if count > 1:
-        text = "You can only use one kind of constraints for structured outputs ('json', 'regex' or 'choice')."
+        text = (
+            "You can only use one kind of constraints for structured outputs ('json', 'regex' or 'choice')."
+        )
         raise Invalid(text, None if with_tools else "structured_outputs")
     if with_tools and count and body.get("tool_choice", "none") not in ("none", "auto", "required"):
         raise Invalid("You can only either use constraints for structured outputs or tools, not both.")
@@ -141,6 +147,12 @@ def _prompt_present(body: Body) -> None:
 
 def _prompt_count(body: Body) -> None:
     prompt = body.get("prompt")
-    if isinstance(prompt, list) and len(prompt) > MAX_PROMPTS and not all(type(part) is int for part in prompt):
+    if (
+        isinstance(prompt, list)
+        and len(prompt) > MAX_PROMPTS
+        and not all(type(part) is int for part in prompt)
+    ):
         text = f"prompt list length {len(prompt)} exceeds the maximum allowed count of {MAX_PROMPTS}. To increase "
-        raise Invalid(text + "this limit, set the VLLM_MAX_COMPLETION_PROMPTS environment variable.", "prompt")
+        raise Invalid(
+            text + "this limit, set the VLLM_MAX_COMPLETION_PROMPTS environment variable.", "prompt"
+        )

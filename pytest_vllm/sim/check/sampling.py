@@ -125,7 +125,9 @@ class Sampling:
 
     def _lists(self) -> None:
         if self.max_tokens < 1:
-            raise Invalid(f"max_tokens must be at least 1, got {self.max_tokens}.", "max_tokens", self.max_tokens)
+            raise Invalid(
+                f"max_tokens must be at least 1, got {self.max_tokens}.", "max_tokens", self.max_tokens
+            )
         if self.min_tokens < 0:
             raise Invalid(f"min_tokens must be greater than or equal to 0, got {self.min_tokens}.")
         if self.min_tokens > self.max_tokens:

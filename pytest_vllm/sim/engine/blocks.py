@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 Key = int
 
 
-def block_keys(ids: Sequence[int], size: int, salt: Hashable, start: Key | None = None, begin: int = 0) -> list[Key]:
+def block_keys(
+    ids: Sequence[int], size: int, salt: Hashable, start: Key | None = None, begin: int = 0
+) -> list[Key]:
     """A key per full block of `ids` from token `begin` on; it stands for the block and all before it."""
     keys: list[Key] = []
     previous = hash(("first", hash_of(salt))) if start is None else start

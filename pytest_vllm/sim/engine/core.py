@@ -55,7 +55,7 @@ class Engine:
 
     def abort(self, sequence: Sequence) -> None:
         """Take a sequence out at once and free what it holds; nothing is counted as finished."""
-        if sequence.ended or self.hooks.run("cancel", False, sequence):  # noqa: FBT003
+        if sequence.ended or self.hooks.run("cancel", False, sequence):
             return
         sequence.ended = "abort"
         if sequence in self.running:
@@ -66,7 +66,11 @@ class Engine:
 
     def wake(self) -> None:
         """Begin stepping if there is work and nothing holds the engine up."""
-        if self._timer is None and not (self.dead or self.asleep or self.paused) and (self.waiting or self.running):
+        if (
+            self._timer is None
+            and not (self.dead or self.asleep or self.paused)
+            and (self.waiting or self.running)
+        ):
             self._timer = asyncio.get_running_loop().call_soon(self._begin)
 
     def die(self) -> None:

@@ -83,7 +83,9 @@ class RequestReader:
 
     def _early_refusal(self) -> None:
         line = bytes(self.buffer[: MAX_LINE + 64]).split(b"\r\n", 1)[0]
-        if len(line) > MAX_LINE or (self.buffer and not re.match(rb"[A-Z]{1,20}(-|$| |[A-Z])", self.buffer[:32])):
+        if len(line) > MAX_LINE or (
+            self.buffer and not re.match(rb"[A-Z]{1,20}(-|$| |[A-Z])", self.buffer[:32])
+        ):
             raise BadRequest("request line")
 
     def _read_length(self) -> bytes | None:

@@ -43,12 +43,14 @@ class Call:
 
     def reply(self, status: int, body: bytes, headers: Iterable[tuple[str, str]] = ()) -> None:
         """Answer whole."""
-        self.begin(status, [("content-length", str(len(body))), *headers], body if self._has_body(status) else b"")
+        self.begin(
+            status, [("content-length", str(len(body))), *headers], body if self._has_body(status) else b""
+        )
         self.finish()
 
     def start(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         """Begin a chunked answer."""
-        self.begin(status, [*headers, ("Transfer-Encoding", "chunked")])
+        self.begin(status, [*headers, ("transfer-encoding", "chunked")])
 
     def send(self, data: bytes) -> None:
         """Write one chunk."""

@@ -35,7 +35,9 @@ def families(server: Server, *, late: bool = False) -> list[Family]:
         return []
     table = facts("metrics")
     found = {
-        name: entry for name, entry in table["families"].items() if exported(name, entry, server) and (name in LATE) == late
+        name: entry
+        for name, entry in table["families"].items()
+        if exported(name, entry, server) and (name in LATE) == late
     }
     order = {name: number for number, name in enumerate(table["order"])}
     made = []
@@ -43,7 +45,14 @@ def families(server: Server, *, late: bool = False) -> list[Family]:
         entry = found[name]
         samples = _samples(name.removeprefix("vllm:"), entry, server)
         if samples is not None:
-            made.append(Family(name, entry["type"], entry["help"] or name.removeprefix("vllm:").replace("_", " "), samples))
+            made.append(
+                Family(
+                    name,
+                    entry["type"],
+                    entry["help"] or name.removeprefix("vllm:").replace("_", " "),
+                    samples,
+                )
+            )
     return made
 
 
@@ -107,7 +116,11 @@ def _labelled(name: str, server: Server) -> tuple[str, dict[str, Any]] | None:
         awake = not engine.asleep
         return "sleep_state", {"awake": int(awake), "weights_offloaded": int(engine.asleep), "discard_all": 0}
     if name == "prompt_tokens_by_source_total":
-        return "source", {"local_compute": prompt - cached, "local_cache_hit": cached, "external_kv_transfer": 0}
+        return "source", {
+            "local_compute": prompt - cached,
+            "local_cache_hit": cached,
+            "external_kv_transfer": 0,
+        }
     if name == "prompt_tokens_cached_by_source_total":
         return "source", {"device": cached, "host": 0, "p2p": 0, "disk": 0, "external_unspecified": 0}
     if name == "admission_rejections_total":

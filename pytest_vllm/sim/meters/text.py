@@ -98,18 +98,45 @@ def _process(lines: list[str]) -> None:
         ("python_gc_objects_uncollectable_total", "Uncollectable objects found during GC", "uncollectable"),
         ("python_gc_collections_total", "Number of times this generation was collected", "collections"),
     ):
-        _simple(lines, name, text, "counter", [({"generation": str(i)}, stat[key]) for i, stat in enumerate(stats)])
+        _simple(
+            lines,
+            name,
+            text,
+            "counter",
+            [({"generation": str(i)}, stat[key]) for i, stat in enumerate(stats)],
+        )
     major, minor, patch = sys.version_info[:3]
     info = {"implementation": "CPython", "major": str(major), "minor": str(minor), "patchlevel": str(patch)}
-    _simple(lines, "python_info", "Python platform information", "gauge", [({**info, "version": f"{major}.{minor}.{patch}"}, 1)])
+    _simple(
+        lines,
+        "python_info",
+        "Python platform information",
+        "gauge",
+        [({**info, "version": f"{major}.{minor}.{patch}"}, 1)],
+    )
     usage = resource.getrusage(resource.RUSAGE_SELF)
     for name, text, kind, value in (
         ("process_virtual_memory_bytes", "Virtual memory size in bytes.", "gauge", _memory(0)),
         ("process_resident_memory_bytes", "Resident memory size in bytes.", "gauge", _memory(1)),
-        ("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", "gauge", _STARTED),
-        ("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", "counter", usage.ru_utime + usage.ru_stime),
+        (
+            "process_start_time_seconds",
+            "Start time of the process since unix epoch in seconds.",
+            "gauge",
+            _STARTED,
+        ),
+        (
+            "process_cpu_seconds_total",
+            "Total user and system CPU time spent in seconds.",
+            "counter",
+            usage.ru_utime + usage.ru_stime,
+        ),
         ("process_open_fds", "Number of open file descriptors.", "gauge", _open_files()),
-        ("process_max_fds", "Maximum number of open file descriptors.", "gauge", resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
+        (
+            "process_max_fds",
+            "Maximum number of open file descriptors.",
+            "gauge",
+            resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        ),
     ):
         _simple(lines, name, text, kind, [({}, round(value, 2))])
 
@@ -139,10 +166,18 @@ def _http(lines: list[str], server: Server) -> None:
         _simple(lines, f"{name}_created", text, "gauge", [(label, created) for label in labels])
 
     text = "Total number of requests by method, status and handler."
-    keys = [{"handler": handler, "method": method, "status": status} for handler, method, status in meters.requests]
-    _simple(lines, "http_requests_total", text, "counter", list(zip(keys, meters.requests.values(), strict=True)))
+    keys = [
+        {"handler": handler, "method": method, "status": status}
+        for handler, method, status in meters.requests
+    ]
+    _simple(
+        lines, "http_requests_total", text, "counter", list(zip(keys, meters.requests.values(), strict=True))
+    )
     created_lines("http_requests", text, keys)
-    for name, sizes, which in (("request", meters.received, "incoming requests"), ("response", meters.sent, "outgoing responses")):
+    for name, sizes, which in (
+        ("request", meters.received, "incoming requests"),
+        ("response", meters.sent, "outgoing responses"),
+    ):
         text = f"Content length of {which} by handler. Only value of header is respected. Otherwise ignored. No percentile calculated. "
         full = f"http_{name}_size_bytes"
         _head(lines, full, text, "summary")

@@ -51,7 +51,8 @@ class Reader:
 
     def _outside(self, *, finished: bool) -> list[Part]:
         found = min(
-            ((self.rest.find(marker), marker) for marker in self.markers if marker in self.rest), default=(-1, "")
+            ((self.rest.find(marker), marker) for marker in self.markers if marker in self.rest),
+            default=(-1, ""),
         )
         if found[0] >= 0:
             text, self.rest = self.rest[: found[0]], self.rest[found[0] + len(found[1]) :]
@@ -128,7 +129,8 @@ class Hermes(JsonCalls):
     def write(calls: list[Call]) -> str:
         """As Qwen and Hermes models write."""
         return "\n".join(
-            f"<tool_call>\n{dumps({'name': name, 'arguments': arguments})}\n</tool_call>" for name, arguments in calls
+            f"<tool_call>\n{dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+            for name, arguments in calls
         )
 
 
@@ -167,7 +169,14 @@ class DeepSeek(Reader):
     """`<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>…<｜tool▁sep｜>…<｜tool▁call▁end｜>`, V3 and V3.1 style."""
 
     markers = (_BEGIN,)
-    head = re.compile(re.escape(_CALL) + r"(?:function" + re.escape(_SEP) + r"(\S+)\n```json\n|(\S+?)" + re.escape(_SEP) + ")")
+    head = re.compile(
+        re.escape(_CALL)
+        + r"(?:function"
+        + re.escape(_SEP)
+        + r"(\S+)\n```json\n|(\S+?)"
+        + re.escape(_SEP)
+        + ")"
+    )
 
     def __init__(self) -> None:
         """Before the calls."""
@@ -235,7 +244,13 @@ class QwenXml(Reader):
             self.rest = self.rest[found.end() :]
             start = "{" if not self.given else ", "
             self.given += 1
-            return [("arguments", self.number, f"{start}{dumps(found[1])}: {dumps(self._typed(found[1], found[2]))}")]
+            return [
+                (
+                    "arguments",
+                    self.number,
+                    f"{start}{dumps(found[1])}: {dumps(self._typed(found[1], found[2]))}",
+                )
+            ]
         found = self.closing.match(self.rest)
         if found:
             self.rest, self.inside = self.rest[found.end() :], False

@@ -82,14 +82,23 @@ class MessageReader:
             elif kind == "name":
                 self.called = True
                 calls.append(
-                    {"id": self.call_id(number), "type": "function", "index": number, "function": {"name": text}}
+                    {
+                        "id": self.call_id(number),
+                        "type": "function",
+                        "index": number,
+                        "function": {"name": text},
+                    }
                 )
             elif calls and calls[-1]["index"] == number:
                 function = calls[-1]["function"]
                 function["arguments"] = function.get("arguments", "") + text
             else:
                 calls.append({"index": number, "function": {"arguments": text}})
-        if calls and self.body.get("parallel_tool_calls") is False and self.server.settings.version >= "0.12.0":
+        if (
+            calls
+            and self.body.get("parallel_tool_calls") is False
+            and self.server.settings.version >= "0.12.0"
+        ):
             calls = [call for call in calls if call["index"] == 0]
         if calls:
             delta["tool_calls"] = calls

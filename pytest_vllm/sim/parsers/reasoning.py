@@ -41,4 +41,3 @@ def split(text: str, *, thinking: bool = True) -> tuple[str | None, str | None]:
         return text.replace(BEGIN, "", 1) or None, None
     thoughts, _, answer = text.partition(END)
     return thoughts.replace(BEGIN, "", 1) or None, answer or None
-

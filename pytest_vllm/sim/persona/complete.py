@@ -39,7 +39,13 @@ def _capital(turn: Turn) -> str | None:
     city = CAPITALS.get(found[1].lower()) if found else None
     if city is None:
         return None
-    return turn.pick([f" {city}. It is a large and lively city.", f" {city}, as many people know.", f" the city of {city}."])
+    return turn.pick(
+        [
+            f" {city}. It is a large and lively city.",
+            f" {city}, as many people know.",
+            f" the city of {city}.",
+        ]
+    )
 
 
 def _numbers(turn: Turn) -> str | None:

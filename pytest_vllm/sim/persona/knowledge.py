@@ -43,7 +43,15 @@ _OPERATORS = {
     ast.Mod: operator.mod,
     ast.USub: operator.neg,
 }
-_WORDS = {" plus ": "+", " minus ": "-", " times ": "*", " multiplied by ": "*", " divided by ": "/", "×": "*", "÷": "/"}
+_WORDS = {
+    " plus ": "+",
+    " minus ": "-",
+    " times ": "*",
+    " multiplied by ": "*",
+    " divided by ": "/",
+    "×": "*",
+    "÷": "/",
+}
 _SUM = re.compile(r"-?\d[\d\s.()]*(?:[-+*/%x]\s*\(?-?\d[\d.\s()]*)+")
 
 

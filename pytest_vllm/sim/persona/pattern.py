@@ -10,7 +10,9 @@ from typing import Any
 _CATEGORIES = {"CATEGORY_DIGIT": "7", "CATEGORY_WORD": "a", "CATEGORY_SPACE": " "}
 _PREFERRED = "aA7 bcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ0123456895_-.,:;!?@#/()"
 _RULE = re.compile(r"^\s*([\w-]+)\s*(?:::=|:)\s*(.*(?:\n(?!\s*[\w-]+\s*(?:::=|:)).*)*)", re.MULTILINE)
-_PART = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|/(?:[^/\\]|\\.)+/|\[(?:[^\]\\]|\\.)*\]|[\w-]+|[()|*+?]|\{\d+(?:,\d*)?\}")
+_PART = re.compile(
+    r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|/(?:[^/\\]|\\.)+/|\[(?:[^\]\\]|\\.)*\]|[\w-]+|[()|*+?]|\{\d+(?:,\d*)?\}"
+)
 
 
 def example_of(pattern: str) -> str:
@@ -51,7 +53,9 @@ def _item(kind: Any, value: Any, groups: dict[int, str]) -> str:
 
 def _member(options: list[Any]) -> str:
     if options[0][0] is kinds.NEGATE:
-        return next((char for char in _PREFERRED if not any(_fits(char, option) for option in options[1:])), "~")
+        return next(
+            (char for char in _PREFERRED if not any(_fits(char, option) for option in options[1:])), "~"
+        )
     kind, value = options[0]
     if kind is kinds.RANGE:
         return chr(value[0])
@@ -82,7 +86,10 @@ def example_of_grammar(grammar: str) -> str:
 
 class _Derivation:
     def __init__(self, rules: dict[str, str]) -> None:
-        self.rules = {name: _PART.findall(body.split("//")[0] if body.lstrip().startswith("//") else body) for name, body in rules.items()}
+        self.rules = {
+            name: _PART.findall(body.split("//")[0] if body.lstrip().startswith("//") else body)
+            for name, body in rules.items()
+        }
 
     def rule(self, name: str, depth: int) -> str:
         """The text of a rule."""

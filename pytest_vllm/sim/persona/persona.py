@@ -22,8 +22,20 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.check.sampling import Sampling
 
 Body = dict[str, Any]
-_THINKERS = re.compile(r"qwen3(?!.*(coder|instruct|embed|rerank))|qwq|deepseek-r1|r1-distill|thinking", re.IGNORECASE)
-_SAMPLED = ("messages", "prompt", "input", "tools", "tool_choice", "response_format", "structured_outputs", "seed", "model")
+_THINKERS = re.compile(
+    r"qwen3(?!.*(coder|instruct|embed|rerank))|qwq|deepseek-r1|r1-distill|thinking", re.IGNORECASE
+)
+_SAMPLED = (
+    "messages",
+    "prompt",
+    "input",
+    "tools",
+    "tool_choice",
+    "response_format",
+    "structured_outputs",
+    "seed",
+    "model",
+)
 
 
 def thinks(server: Server, body: Body) -> bool:
@@ -79,7 +91,10 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
     outputs = []
     for number in range(sampling.n):
         turn.variant = 0 if greedy else base + number
-        answer: Answer = server.hooks.run("answer", answer_to(turn), turn)
+        answer = answer_to(turn)
+        if body.get("model") in server.loras and not turn.constraint and not answer.calls:
+            answer.content = f"Ahoy! {answer.content}"
+        answer = server.hooks.run("answer", answer, turn)
         output = produce(raw_text(server, turn, answer), lambda: filler(turn), sampling, server.tokens)
         outputs.append(server.hooks.run("output", output, body))
     return outputs
@@ -102,7 +117,9 @@ def constrained(turn: Turn) -> str:
     kind, value = next(iter(turn.constraint.items()))
     if kind == "choice":
         asked, told = turn.asked.lower(), reply(turn).lower()
-        fitting = [one for one in value if str(one).lower() in told] or [one for one in value if str(one).lower() in asked]
+        fitting = [one for one in value if str(one).lower() in told] or [
+            one for one in value if str(one).lower() in asked
+        ]
         return str(fitting[0] if len(fitting) == 1 else value[turn.variant % len(value)])
     if kind == "regex":
         return example_of(value)

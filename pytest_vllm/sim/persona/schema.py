@@ -12,7 +12,19 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.persona.turn import Turn
 
 _NAMES = ("Alice", "Bob", "Clara", "David")
-_CITIES = ("Paris", "Oslo", "Tokyo", "Berlin", "Rome", "Madrid", "London", "Lisbon", "Vienna", "Cairo", "Bern")
+_CITIES = (
+    "Paris",
+    "Oslo",
+    "Tokyo",
+    "Berlin",
+    "Rome",
+    "Madrid",
+    "London",
+    "Lisbon",
+    "Vienna",
+    "Cairo",
+    "Bern",
+)
 _FORMATS = {
     "date": "2024-05-17",
     "date-time": "2024-05-17T10:30:00Z",
@@ -50,11 +62,15 @@ class Filler:
             if schema.get(union):
                 return self.value(self._simplest(schema[union], depth), name, depth + 1)
         if schema.get("allOf"):
-            return self.value(_merged([*schema["allOf"], {k: v for k, v in schema.items() if k != "allOf"}]), name, depth)
+            return self.value(
+                _merged([*schema["allOf"], {k: v for k, v in schema.items() if k != "allOf"}]), name, depth
+            )
         return self._typed(schema, name, depth)
 
     def _typed(self, schema: dict[str, Any], name: str, depth: int) -> Any:
-        kind = schema.get("type") or ("object" if "properties" in schema else "array" if "items" in schema else "string")
+        kind = schema.get("type") or (
+            "object" if "properties" in schema else "array" if "items" in schema else "string"
+        )
         if isinstance(kind, list):
             kind = next((one for one in kind if one != "null"), "null")
         if kind == "object":
@@ -82,7 +98,9 @@ class Filler:
         extra = schema.get("additionalProperties")
         while len(made) < schema.get("minProperties", 0):
             number += 1
-            made[f"key{number}"] = self.value(extra if isinstance(extra, dict) else {}, f"key{number}", depth + 1)
+            made[f"key{number}"] = self.value(
+                extra if isinstance(extra, dict) else {}, f"key{number}", depth + 1
+            )
         return made
 
     def _array(self, schema: dict[str, Any], name: str, depth: int) -> list[Any]:
@@ -109,17 +127,23 @@ class Filler:
         return f"{made[-1]} {len(made) + 1}" if isinstance(made[-1], str) else made[-1]
 
     def _number(self, schema: dict[str, Any], *, integer: bool) -> float:
-        low = schema.get("minimum", schema.get("exclusiveMinimum", -(1 << 31)) + ("exclusiveMinimum" in schema))
+        low = schema.get(
+            "minimum", schema.get("exclusiveMinimum", -(1 << 31)) + ("exclusiveMinimum" in schema)
+        )
         high = schema.get("maximum", schema.get("exclusiveMaximum", 1 << 31) - ("exclusiveMaximum" in schema))
         step = schema.get("multipleOf")
-        told = [number for number in self.numbers if low <= number <= high and (not integer or number == int(number))]
+        told = [
+            number
+            for number in self.numbers
+            if low <= number <= high and (not integer or number == int(number))
+        ]
         value = told.pop(0) if told else max(low, min(high, 42 if low <= 42 <= high else low))
         if told or value in self.numbers:
             self.numbers.remove(value)
         if step:
             value = max(low, value // step * step)
             value = value if value >= low else value + step
-        return int(value) if integer or value == int(value) and abs(value) < 1 << 53 else value
+        return int(value) if integer or (value == int(value) and abs(value) < 1 << 53) else value
 
     def _chosen(self, choices: list[Any]) -> Any:
         asked = self.turn.asked.lower()
@@ -130,8 +154,15 @@ class Filler:
 
     def _simplest(self, options: list[Any], depth: int) -> Any:
         if depth < MAX_DEPTH // 2:
-            return next((one for one in options if not (isinstance(one, dict) and one.get("type") == "null")), options[0])
-        simple = [one for one in options if isinstance(one, dict) and "$ref" not in one and one.get("type") != "object"]
+            return next(
+                (one for one in options if not (isinstance(one, dict) and one.get("type") == "null")),
+                options[0],
+            )
+        simple = [
+            one
+            for one in options
+            if isinstance(one, dict) and "$ref" not in one and one.get("type") != "object"
+        ]
         return (simple or options)[0]
 
     def _text(self, schema: dict[str, Any], name: str) -> str:
@@ -155,11 +186,15 @@ class Filler:
             if place:
                 return place[1]
         if name:
-            found_value = re.search(rf"\b{re.escape(name)}\b\s*(?:is|=|:|to)?\s*[\"'`]([^\"'`]+)[\"'`]", asked, re.IGNORECASE)
+            found_value = re.search(
+                rf"\b{re.escape(name)}\b\s*(?:is|=|:|to)?\s*[\"'`]([^\"'`]+)[\"'`]", asked, re.IGNORECASE
+            )
             if found_value:
                 return found_value[1]
         if re.search(r"name", name, re.IGNORECASE):
-            person = re.search(r"(?:named?|called|is) ([A-Z][a-z]+(?: [A-Z][a-z]+)?)|\b([A-Z][a-z]+ [A-Z][a-z]+)\b", asked)
+            person = re.search(
+                r"(?:named?|called|is) ([A-Z][a-z]+(?: [A-Z][a-z]+)?)|\b([A-Z][a-z]+ [A-Z][a-z]+)\b", asked
+            )
             if person:
                 return person[1] or person[2]
         return ""

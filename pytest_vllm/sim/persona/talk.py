@@ -83,7 +83,9 @@ def _counting(turn: Turn) -> str | None:
 
 
 def _recall(turn: Turn) -> str | None:
-    question = re.search(r"what(?: is|'s| was) (?:my|the|our) ([\w ]{2,40}?)(?: that|\?| I |$)", turn.asked, re.IGNORECASE)
+    question = re.search(
+        r"what(?: is|'s| was) (?:my|the|our) ([\w ]{2,40}?)(?: that|\?| I |$)", turn.asked, re.IGNORECASE
+    )
     if not question:
         return None
     thing = question[1].strip()
@@ -98,12 +100,20 @@ def _recall(turn: Turn) -> str | None:
 def _from_tool(turn: Turn) -> str | None:
     if not turn.messages or turn.messages[-1].get("role") not in ("tool", "function"):
         return None
-    results = [str(message.get("content")) for message in turn.messages if message.get("role") in ("tool", "function")]
+    results = [
+        str(message.get("content"))
+        for message in turn.messages
+        if message.get("role") in ("tool", "function")
+    ]
     return f"According to the tool: {'; '.join(results)}"
 
 
 def _long(turn: Turn) -> str | None:
-    if not re.search(r"\b(story|essay|poem|paragraph|long|detail|explain|describe|list|write about)\b", turn.asked, re.I):
+    if not re.search(
+        r"\b(story|essay|poem|paragraph|long|detail|explain|describe|list|write about)\b",
+        turn.asked,
+        re.IGNORECASE,
+    ):
         return None
     rng = turn.rng
     order = list(SENTENCES) * 4

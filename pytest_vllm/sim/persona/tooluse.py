@@ -12,7 +12,24 @@ if TYPE_CHECKING:
 
 Call = tuple[str, dict[str, Any]]
 _SMALL_TALK = re.compile(r"^\s*(hi|hello|hey|thanks|thank you|good morning)\b[^?]*$", re.IGNORECASE)
-_COMMON = {"get", "set", "the", "a", "an", "of", "for", "in", "to", "and", "is", "what", "current", "with", "by", "or"}
+_COMMON = {
+    "get",
+    "set",
+    "the",
+    "a",
+    "an",
+    "of",
+    "for",
+    "in",
+    "to",
+    "and",
+    "is",
+    "what",
+    "current",
+    "with",
+    "by",
+    "or",
+}
 _PLACES = re.compile(r"\b(?:in|for|of|at|and|,) ([A-Z][a-zà-ÿ]+(?: [A-Z][a-z]+)?)")
 
 

@@ -13,9 +13,7 @@ from functools import cache
 from pathlib import Path
 
 #: Runs are cut at 40 characters: merging costs the square of a word's length.
-WORDS = re.compile(
-    r"'(?:[stmd]|ll|re|ve)| ?[^\W\d_]{1,40}|\d| ?(?:[^\s\w]|_){1,40}|\s{1,40}(?!\S)|\s{1,40}"
-)
+WORDS = re.compile(r"'(?:[stmd]|ll|re|ve)| ?[^\W\d_]{1,40}|\d| ?(?:[^\s\w]|_){1,40}|\s{1,40}(?!\S)|\s{1,40}")
 
 #: Markers that are one token each, in order of id; the first two groups never show in text.
 HIDDEN = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -76,7 +74,9 @@ class Tokenizer:
         """The text of token ids; unknown ids and, unless told otherwise, hidden markers give nothing."""
         skip = self.hidden if skip_specials else frozenset()
         size = self.size
-        return b"".join(self.bytes_of[id_] for id_ in ids if id_ < size and id_ not in skip).decode(errors="replace")
+        return b"".join(self.bytes_of[id_] for id_ in ids if id_ < size and id_ not in skip).decode(
+            errors="replace"
+        )
 
     def pieces(self, ids: list[int], *, skip_specials: bool = True) -> list[str]:
         """The text each token adds when decoded one after the other.
