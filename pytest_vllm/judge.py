@@ -112,7 +112,14 @@ def shown(verdict: Verdict) -> tuple[str, str, tuple[str, dict[str, bool]]]:
 
 def to_wire(result: Result) -> dict[str, Any]:
     """A result as plain values, to travel on a test report from an xdist worker."""
-    return {**asdict(result), "observations": dict(result.observations), "exchanges": list(result.exchanges)}
+    plain = {
+        "level": str(result.level),
+        "family": str(result.family),
+        "verdict": str(result.verdict),
+        "observations": dict(result.observations),
+        "exchanges": list(result.exchanges),
+    }
+    return {**asdict(result), **plain}
 
 
 def from_wire(values: Mapping[str, Any]) -> Result:

@@ -1,0 +1,180 @@
+"""Judges recordings without pytest's run loop: the same checks, ten thousands of times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_vllm import judge
+from pytest_vllm.collect import area_of
+from pytest_vllm.exchanges import by_fixture_name, fixture_name, key_of
+from pytest_vllm.planning import check_key, exchanges_of, params_of, spec_of
+from pytest_vllm.verdict import Result, Verdict, grade
+from pytest_vllm.wire.recording import NotRun, Undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_vllm.checks import CheckSpec
+    from pytest_vllm.profile.model import Profile
+    from pytest_vllm.runstate import ServerState
+    from pytest_vllm.target import Server
+    from pytest_vllm.wire.recording import Recording
+
+
+@dataclass(frozen=True)
+class Check:
+    """One collected check: its function, its parameters, the exchanges it judges."""
+
+    key: str
+    area: str
+    spec: CheckSpec
+    function: Any
+    arguments: tuple[str, ...]
+    params: Mapping[str, Any]
+    keys: Mapping[str, str]
+    exchanges: tuple[str, ...]
+    item: pytest.Item = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a check may see: a server and recordings of it."""
+
+    state: ServerState
+    recordings: Mapping[str, Recording]
+
+    @property
+    def server(self) -> Server:
+        """The server's facts."""
+        return self.state.server
+
+    @property
+    def profile(self) -> Profile:
+        """The profile it was booted from."""
+        return self.state.profile
+
+    def get(self, key: str) -> Recording:
+        """As `vllm_recordings.get`."""
+        if key not in self.recordings:
+            raise Undecided(f"{key} was not recorded in this run")
+        return self.recordings[key]
+
+    def of(self, prefix: str) -> list[Recording]:
+        """As `vllm_recordings.of`."""
+        found = [self.recordings[key] for key in sorted(self.recordings) if key.startswith(prefix)]
+        if not found:
+            raise Undecided(f"no exchange of {prefix} was recorded in this run")
+        return found
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.items: list[pytest.Item] = []
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.items = list(session.items)
+
+
+def collect(profile: str = "sim") -> tuple[list[Check], list[pytest.Item]]:
+    """Every bundled check, as the gate itself collects them."""
+    collector = _Collector()
+    quiet = [
+        "-qq",
+        "--no-header",
+        "--no-summary",
+        "-p",
+        "no:cacheprovider",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+    ]
+    args = ["--collect-only", f"--vllm-profile={profile}", *quiet]
+    status = pytest.main([*args, f"--rootdir={Path(__file__).parents[2]}"], plugins=[collector])
+    assert status == pytest.ExitCode.OK, f"the suites could not be collected: {status}"
+    return [_check(item) for item in collector.items if spec_of(item)], collector.items
+
+
+def _check(item: pytest.Item) -> Check:
+    spec = spec_of(item)
+    assert spec is not None
+    assert isinstance(item, pytest.Function)
+    planned = exchanges_of(item, spec)
+    known = by_fixture_name()
+    arguments = item._fixtureinfo.argnames
+    keys = {}
+    for name in arguments:
+        if name in known:
+            (keys[name],) = [p.key for p in planned.values() if _is_argument(p.key, name, item)]
+    return Check(
+        check_key(item, spec),
+        area_of(item.nodeid),
+        spec,
+        item.function,
+        tuple(arguments),
+        params_of(item),
+        keys,
+        tuple(planned),
+        item,
+    )
+
+
+def _is_argument(key: str, name: str, item: pytest.Item) -> bool:
+    from pytest_vllm.exchanges import all_cases  # noqa: PLC0415
+
+    spec = by_fixture_name()[name]
+    chosen = params_of(item)
+    return fixture_name(spec.id) == name and key == key_of(
+        spec.id, [chosen[case].id for case in all_cases(spec)]
+    )
+
+
+def verdict_of(check: Check, view: View) -> tuple[Verdict, str]:
+    """What a check says about these recordings, and why."""
+    try:
+        judge.require(view.state, check.spec)
+        check.function(**{name: _argument(name, check, view) for name in check.arguments})
+    except NotRun as reason:
+        return Verdict.NOT_RUN, str(reason)
+    except Undecided as reason:
+        return Verdict.UNDECIDED, str(reason)
+    except AssertionError as error:
+        return grade(check.spec.level, held=False), str(error).split("\nassert ")[0]
+    except Exception as error:  # noqa: BLE001 - as the gate: a check that crashes is undecided
+        return Verdict.UNDECIDED, f"the check crashed: {type(error).__name__}: {error}"
+    return grade(check.spec.level, held=True), ""
+
+
+def judge_all(checks: Sequence[Check], view: View) -> list[Result]:
+    """The results of a run over these recordings, in the gate's order."""
+    return [_result(check, *verdict_of(check, view), profile=view.profile.name) for check in checks]
+
+
+def _result(check: Check, verdict: Verdict, reason: str, profile: str) -> Result:
+    spec = check.spec
+    return Result(
+        check.key,
+        spec.level,
+        spec.family,
+        verdict,
+        spec.fact,
+        reason=reason,
+        area=check.area,
+        exchanges=check.exchanges,
+        profile=profile,
+    )
+
+
+def _argument(name: str, check: Check, view: View) -> Any:
+    if name in check.keys:
+        return view.get(check.keys[name])
+    if name in check.params:
+        return check.params[name]
+    return {
+        "vllm_recordings": view,
+        "vllm_server": view.server,
+        "vllm_profile": view.profile,
+        "vllm_capabilities": view.server.capabilities,
+    }[name]
