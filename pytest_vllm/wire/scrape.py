@@ -20,8 +20,9 @@ _COUNTS = re.compile(r"^vllm:\w+_(?:total|count|sum)(?:\{.*\})? +(\S+)", re.MULT
 class Scraper:
     """Waits for an idle server and gives its `/metrics` text.
 
-    Idle: nothing running, nothing waiting, and two scrapes that agree in every count. vLLM counts a request
-    right after it hands out its last token, so a scrape that comes back at once may still miss it.
+    Idle: nothing running, nothing waiting, and either exactly the tokens counted that were handed out, or two
+    scrapes that agree in every count. vLLM counts a request right after it hands out its last token, so a
+    scrape that comes back at once may still miss it.
 
     Args:
         client: what sends the scrapes.
@@ -48,9 +49,8 @@ class Scraper:
     async def when_idle(self, before: str | None = None, tokens: int = 0) -> str | None:
         """The text of `/metrics` once the server is idle and has counted `tokens` more than in `before`.
 
-        Without `before` there is nothing to compare, and `tokens` do not matter.
-
-        After the deadline the latest text, whatever it says; `settled` tells which it was.
+        Without `before` there is nothing to compare, and `tokens` do not matter. After the deadline the latest
+        text, whatever it says; `settled` tells which it was.
         """
         began = time.perf_counter()
         idle_since = None
@@ -61,9 +61,11 @@ class Scraper:
             if counts is None:
                 return text
             now = time.perf_counter()
-            if counts == last and not counts[0]:
+            grown = tokens if before is None else _grown(before, text)
+            sure = before is not None and grown == tokens > 0
+            if not counts[0] and (sure or counts == last):
                 idle_since = idle_since or now
-                counted = before is None or _grown(before, text) >= tokens
+                counted = grown >= tokens
                 if counted or now - idle_since >= self._grace:
                     self._grace = self._grace if counted else 0.0
                     self.settled = True
