@@ -129,7 +129,8 @@ def decide(results: Iterable[Result], *, own_failures: int = 0, strict: bool = F
     """
     rows = list(results)
     counts = Counter(row.verdict for row in rows)
-    failed = tuple(r for r in rows if r.verdict is Verdict.FAIL or (strict and r.verdict is Verdict.ADVISORY))
+    failing = [r for r in rows if r.verdict is Verdict.FAIL or (strict and r.verdict is Verdict.ADVISORY)]
+    failed = tuple(by_suspicion(failing, rows))
     undecided = tuple(r for r in rows if r.verdict is Verdict.UNDECIDED and (strict or r.level is Level.MUST))
     decided = sum(1 for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
     if failed or own_failures:
@@ -141,6 +142,17 @@ def decide(results: Iterable[Result], *, own_failures: int = 0, strict: bool = F
         why = "no check ran" if not rows else f"none of the {len(rows)} selected checks ran"
         return Decision(Answer.NOTHING_RAN, why, counts, failed, undecided)
     return Decision(Answer.GO, f"{decided} checks decided, none failed", counts, failed, undecided)
+
+
+def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
+    """Failing checks, the likeliest culprit's area first.
+
+    One fault often shows in several areas. The area where it lies has most of its decided checks failing:
+    areas are ranked by that share, checks keep their order within an area.
+    """
+    decided = Counter(r.area for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
+    failures = Counter(r.area for r in failing)
+    return sorted(failing, key=lambda r: -failures[r.area] / decided[r.area])
 
 
 def _no_go(failed: tuple[Result, ...], own_failures: int, *, strict: bool) -> str:

@@ -122,7 +122,7 @@ def _check(item: pytest.Item) -> Check:
 
 
 def _is_argument(key: str, name: str, item: pytest.Item) -> bool:
-    from pytest_vllm.exchanges import all_cases  # noqa: PLC0415
+    from pytest_vllm.exchanges import all_cases
 
     spec = by_fixture_name()[name]
     chosen = params_of(item)

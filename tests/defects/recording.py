@@ -1,4 +1,4 @@
-"""Boots the simulator, healthy or broken, and records what every check needs: the gate's own recording phase."""
+"""Boots the simulator, healthy or broken, and records what every check needs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def record(
 
 def rewritten(view: View, defect: Defect) -> View:
     """The recordings of a healthy server as a broken one would have answered."""
-    from pytest_vllm.sim.defects.rewrite import rewrite  # noqa: PLC0415
+    from pytest_vllm.sim.defects.rewrite import rewrite
 
     return replace(
         view,

@@ -69,3 +69,13 @@ def test_own_failing_tests_are_no_go() -> None:
 def test_why_counts_the_failing_must_checks() -> None:
     assert decide([result(Verdict.FAIL)]).why == "1 MUST check failed"
     assert decide([result(Verdict.FAIL), result(Verdict.FAIL)]).why == "2 MUST checks failed"
+
+
+def test_the_likeliest_area_comes_first() -> None:
+    def row(area: str, verdict: Verdict) -> Result:
+        return Result(f"{area}.x", Level.MUST, Family.CONFORMANCE, verdict, "A fact.", area=area)
+
+    chat = [row("chat", Verdict.FAIL), *[row("chat", Verdict.PASS)] * 9]
+    tools = [row("tools", Verdict.FAIL), row("tools", Verdict.FAIL), row("tools", Verdict.UNDECIDED)]
+
+    assert [r.area for r in decide([*chat, *tools]).failed] == ["tools", "tools", "chat"]

@@ -1,0 +1,75 @@
+"""The matrix as a page for people and a file for machines."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tests.defects.matrix import Outcome
+
+SHOWN = 3
+
+
+def write(
+    outcomes: Sequence[Outcome], killers: Mapping[str, Sequence[str]], summary: str, folder: Path
+) -> None:
+    """Write defect-matrix.md and defect-matrix.json into the folder."""
+    body = {
+        "summary": summary,
+        "defects": [_entry(outcome) for outcome in outcomes],
+        "checks": {check: sorted(names) for check, names in sorted(killers.items())},
+    }
+    (folder / "defect-matrix.json").write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", "utf-8")
+    (folder / "defect-matrix.md").write_text(_markdown(outcomes, killers, summary), "utf-8")
+
+
+def _entry(outcome: Outcome) -> dict[str, object]:
+    entry = asdict(outcome)
+    del entry["reasons"], entry["seconds"]
+    return {**entry, "caught": outcome.caught, "diagnosed": outcome.diagnosed}
+
+
+def _markdown(outcomes: Sequence[Outcome], killers: Mapping[str, Sequence[str]], summary: str) -> str:
+    diagnosed = sum(outcome.diagnosed for outcome in outcomes)
+    lines = [
+        "# Checks against defects",
+        "",
+        f"{summary}. The first failing check names the defect's area in {diagnosed} of {len(outcomes)}.",
+        "",
+        "Simulated: each row is the simulator, broken by one defect, judged by every check of the suites.",
+        "Made by `python -m tests.defects.matrix`; do not edit. Checks in the order of the verdict.",
+        "",
+        "| defect | area | caught by | also failing elsewhere | undecided |",
+        "| --- | --- | --- | --- | --- |",
+        *[_row(outcome) for outcome in outcomes],
+        "",
+        "## Checks and their killers",
+        "",
+        "| check | defects | such as |",
+        "| --- | --- | --- |",
+        *[f"| `{check}` | {len(names)} | {_some(names)} |" for check, names in sorted(killers.items())],
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(outcome: Outcome) -> str:
+    caught = "does not boot" if outcome.boot else _some(outcome.failed)
+    cells = [
+        f"`{outcome.defect}`",
+        outcome.area,
+        caught or "**missed**",
+        _some(outcome.unrelated),
+        str(outcome.undecided),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in list(names)[:SHOWN])
+    more = len(names) - SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
