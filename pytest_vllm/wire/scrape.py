@@ -49,8 +49,8 @@ class Scraper:
     async def when_idle(self, before: str | None = None, tokens: int = 0) -> str | None:
         """The text of `/metrics` once the server is idle and has counted `tokens` more than in `before`.
 
-        Without `before` there is nothing to compare, and `tokens` do not matter. After the deadline the latest
-        text, whatever it says; `settled` tells which it was.
+        Without `before` there is nothing to compare, and `tokens` do not matter. After the deadline it is the
+        latest text, whatever that says; `settled` tells which it was.
         """
         began = time.perf_counter()
         idle_since = None

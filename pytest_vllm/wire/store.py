@@ -71,6 +71,10 @@ class RecordingStore:
             self._read[key] = self.load(key)
         return self._read[key]
 
+    def __contains__(self, key: str) -> bool:
+        """Whether there is a recording of that key, on disk or already read."""
+        return key in self._read or (self.folder / file_name(key)).is_file()
+
     def keys(self) -> tuple[str, ...]:
         """The keys of all recordings that are on disk now, sorted. Raises ValueError on a damaged file."""
         if not self.folder.is_dir():

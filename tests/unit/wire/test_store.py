@@ -87,6 +87,8 @@ def test_keys_see_what_others_save(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
 
     assert reader.keys() == ("a.b",)
+    assert "a.b" in reader
+    assert "a.c" not in reader
 
 
 def test_a_missing_recording_names_a_near_one(tmp_path: Path) -> None:
