@@ -20,7 +20,7 @@ class Recordings:
 
     def get(self, key: str) -> Recording:
         """The recording of that key. Raises Undecided when there is none."""
-        if key not in self._store.keys():  # noqa: SIM118 - a store is no mapping
+        if key not in self._store:
             raise Undecided(f"{key} was not recorded in this run")
         return self._store.get(key)
 
