@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.facts import batch_defaults, flags
 from pytest_vllm.profile.hardware import GIB, Hardware, load_hardware
 from pytest_vllm.profile.modelfile import ModelFile, load_model, model_of_repo
+from pytest_vllm.profile.units import Share
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_vllm.profile.limits import Bound
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.profile.units import Load
 
 #: Blocks of the KV cache: vLLM's default on GPUs and on the CPU.
 BLOCK = {"cpu": 128}
@@ -136,14 +139,41 @@ class Figures:
         """Tokens per second of one stream that cannot be beaten without speculation."""
         return 1 / self.step_seconds(1, context)
 
+    def batch(self, streams: int, context: int = CONTEXT) -> int:
+        """How many of these streams run at once: no more than `max-num-seqs`, nor than the cache holds."""
+        return max(1, min(streams, self.max_num_seqs, self.kv_cache_tokens // max(context, 1)))
+
     def aggregate_ceiling(self, streams: int, context: int = CONTEXT) -> float:
-        """Tokens per second of all streams together; streams above `max-num-seqs` wait."""
-        batch = min(streams, self.max_num_seqs)
+        """Tokens per second of all streams together; those that do not fit wait."""
+        batch = self.batch(streams, context)
         return batch / self.step_seconds(batch, context)
 
     def prefill_ceiling(self) -> float:
         """Prompt tokens per second: FLOPs over 2 * P_active, attention not counted."""
         return self.hardware.flops(self.model.quantization) * self.devices / (2 * self.model.active)
+
+    def ceiling(self, limit: str, load: Load) -> float | None:
+        """What hardware and model allow for a limit, in its unit; None where nothing follows."""
+        context = (load.prompt or 0) + (load.output or 0)
+        match limit:
+            case "decode-tok-s":
+                return self.decode_ceiling(context)
+            case "aggregate-tok-s":
+                return self.aggregate_ceiling(load.streams, context or CONTEXT)
+            case "prefill-tok-s":
+                return self.prefill_ceiling()
+            case "kv-cache-tokens":
+                return float(self.kv_cache_tokens)
+            case "kv-cache":
+                return self.kv_cache_bytes
+        return None
+
+    def floor(self, limit: str, bound: Bound) -> float | None:
+        """The least value that a bound allows, shares of a ceiling resolved; None when it sets none."""
+        if not isinstance(bound.min, Share):
+            return bound.min
+        ceiling = self.ceiling(limit, bound.load)
+        return None if ceiling is None else bound.min.fraction * ceiling
 
     def plain(self) -> dict[str, float | int | None]:
         """All figures by name: bytes, tokens, tokens per second."""

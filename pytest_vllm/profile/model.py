@@ -67,10 +67,6 @@ class ServerPart(Part):
     """Size of /dev/shm as `docker run --shm-size` takes it: `64g` is 64 GiB."""
     ipc: str | None = None
     """IPC namespace: `host` or `private`."""
-    network: str | None = None
-    """Network of the container: `host`, or the runtime's default when left out."""
-    security_opt: list[str] = Field(default_factory=list)
-    """Security options of the container runtime, such as `label=disable`."""
     entrypoint: list[str] | None = None
     """Replaces the image's entry point."""
     command: list[str] | None = None
@@ -102,6 +98,10 @@ class DeploymentPart(Part):
     """Restart policy: `unless-stopped`, `always`, …"""
     ports: list[str] = Field(default_factory=list)
     """Published ports as Docker writes them: `8000:8000`, `127.0.0.1:11437:8000`."""
+    network: str | None = None
+    """The container's network: `host`, or the runtime's default when left out."""
+    security_opt: list[str] = Field(default_factory=list)
+    """Security options of the container runtime, such as `label=disable`."""
     remove: bool = False
     """Whether the container is removed when it ends (`--rm`)."""
     service: dict[str, str | list[str]] = Field(default_factory=dict)

@@ -17,6 +17,7 @@ from pytest_vllm.target import CAPABILITIES
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CHECK_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+(\[[^\]]+\])?")
 _ISSUE = re.compile(r"https?://\S+|[\w.-]+/[\w.-]+#\d+")
+_VARIABLE = re.compile(r"\$\{[^}]*\}")
 _REFERENCE = {"from-env", "from_env"}
 
 REFERENCE_SHAPE = 'write { from-env = "NAME" }'
@@ -64,7 +65,7 @@ def gpus(value: Any) -> Any:
 
 def volume(value: str) -> str:
     """`HOST:CONTAINER`, with `:ro` or `:rw` behind it at will."""
-    parts = value.split(":")
+    parts = _VARIABLE.sub("…", value).split(":")
     if len(parts) not in (2, 3) or not all(parts) or not parts[1].startswith("/"):
         raise ValueError('not a volume, such as "/opt/hf:/root/.cache/huggingface" or "models:/models:ro"')
     if len(parts) == 3 and not set(parts[2].split(",")) <= {"ro", "rw", "z", "Z"}:

@@ -125,11 +125,16 @@ def _comments(figures: Figures | None) -> list[str]:
 
 def figure_lines(figures: Figures) -> list[str]:
     """The derived figures in words, one line each."""
-    tokens, seqs = figures.kv_cache_tokens, figures.max_num_seqs
+    tokens, seqs = figures.kv_cache_tokens, figures.batch(figures.max_num_seqs)
     contexts = figures.full_contexts
     fit = f", {contexts:.1f} sequences of {figures.args['max-model-len']:,}" if contexts is not None else ""
     upper = " at most: the model is hybrid" if figures.model.hybrid else " at most"
     each = f"on each of {figures.devices} devices" if figures.devices > 1 else "on one device"
+    shares = [
+        f"{name:<15} at least {figures.floor(name, bound):,.1f}, which is {bound.min}"
+        for name, bound in figures.profile.limits.bounds()
+        if isinstance(bound.min, Share)
+    ]
     return [
         f"derived from {figures.hardware.title} and {figures.model.title}:",
         f"weights         {size_text(figures.weight_bytes)} {each}",
@@ -138,4 +143,5 @@ def figure_lines(figures: Figures) -> list[str]:
         f"decode ceiling  {figures.decode_ceiling():.1f} tok/s with 1 stream",
         f"                {figures.aggregate_ceiling(seqs):,.0f} tok/s with {seqs} streams of 1,024 tokens",
         f"prefill ceiling {figures.prefill_ceiling():,.0f} tok/s",
+        *shares,
     ]
