@@ -131,6 +131,16 @@ def test_the_readme_opens_with_two_commands() -> None:
     assert tests.endswith("pytest")
 
 
+def test_every_dependency_has_a_reason() -> None:
+    """CONTRIBUTING says why each was chosen, and pyproject.toml names none twice."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    packages = [re.split(r"[<>=\[;~! ]", line)[0] for line in named]
+
+    assert len(packages) == len(set(packages))
+    reasons = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert [name for name in packages if f"| {name} |" not in reasons] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     """Relative links name files of the checkout."""
