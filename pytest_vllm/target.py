@@ -84,14 +84,14 @@ class Server:
         return capability is not None and capability.present
 
     def at_least(self, version: str) -> bool:
-        """Whether the server runs that vLLM version or a newer one; an unknown version counts as the newest."""
+        """Whether the server runs that vLLM version or a newer one; an unknown one counts as the newest."""
         running, floor = release_key(self.version), release_key(version)
         return running is None or floor is None or running >= floor
 
     def chat(
         self, messages: str | Sequence[Mapping[str, Any]], *, expect: int | None = 200, **params: Any
     ) -> Request:
-        """`POST /v1/chat/completions`; a plain string becomes one user message. Greedy unless told otherwise."""
+        """`POST /v1/chat/completions`, greedy unless told otherwise; a string becomes one user message."""
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
         return self.post("/v1/chat/completions", {"messages": list(messages), **params}, expect=expect)

@@ -6,7 +6,7 @@ from pytest_vllm import Recording, Request, Server, cases, exchange
 
 PROMPT = "One, two, three,"
 #: Long enough that a server which goes on generating is seen at it.
-MANY = 1000
+MANY = 4000
 NEIGHBOUR = 40
 
 cancel_round = cases(
@@ -15,7 +15,7 @@ cancel_round = cases(
 
 
 def many(server: Server) -> int:
-    """As many tokens as the context allows, a thousand at most."""
+    """As many tokens as half the context holds, a few thousand at most."""
     return min(MANY, (server.max_model_len or MANY * 2) // 2)
 
 
@@ -33,9 +33,9 @@ def cancellation_stream(server: Server) -> Request:
 
 @exchange("cancellation.whole", metrics=True)
 def cancellation_whole(server: Server) -> Request:
-    """An answer whose client waits for a second and a half only."""
+    """An answer whose client waits for a second only."""
     body = server.completion(PROMPT, max_tokens=many(server), ignore_eos=True)
-    return Request(body.method, body.path, json=body.json, timeout=1.5, expect=None)
+    return Request(body.method, body.path, json=body.json, timeout=1.0, expect=None)
 
 
 @exchange("cancellation.choices", metrics=True)
@@ -55,6 +55,13 @@ def cancellation_round(server: Server, cancel_round: object) -> Request:
 def cancellation_after_round(server: Server, cancellation_round: Recording) -> Request:
     """One token, asked for once a stream was left."""
     del cancellation_round
+    return server.completion("Hello", max_tokens=1)
+
+
+@exchange("cancellation.after-neighbour")
+def cancellation_after_neighbour(server: Server, cancellation_neighbour: Recording) -> Request:
+    """One token after it. What has something after it is sent early, beside the streams that are left."""
+    del cancellation_neighbour
     return server.completion("Hello", max_tokens=1)
 
 

@@ -10,7 +10,7 @@ NEEDS = ("completions", "stream")
 
 @check("cancellation.answered", MUST, spec=SPEC, needs=NEEDS, exchanges=("cancellation.",))
 def test_answered(vllm_recordings: Recordings) -> None:
-    """The requests that are to be left are answered at first, and so are those that stay."""
+    """The requests that will be left are answered at first, as are the others."""
     wrong = unexpected(vllm_recordings.of("cancellation."))
 
     assert not wrong, "; ".join(wrong)

@@ -26,7 +26,7 @@ def test_before_start(errors_stream_bad_regex: Recording) -> None:
 
 @check("errors.stream.code", MUST, spec=SPEC, needs=["stream"])
 def test_code(errors_stream_bad_regex: Recording, errors_whole_bad_regex: Recording) -> None:
-    """The error of a stream carries the code that the same request gets when it is not streamed."""
+    """A stream fails with the code that the same request gets unstreamed."""
     errors_whole_bad_regex.answered()
     found = error_of(errors_stream_bad_regex)
     need(found, "the stream shows no error")

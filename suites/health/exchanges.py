@@ -53,6 +53,20 @@ def health_work(server: Server) -> Request:
 
 @exchange("health.busy")
 def health_busy(server: Server, health_generates: Recording) -> Request:
-    """The health of a server that generates; after one token, so that the stream has begun."""
+    """The health of a server that generates; after one token, so that other answers have begun."""
     del health_generates
+    return server.get("/health")
+
+
+@exchange("health.busy-again")
+def health_busy_again(server: Server, health_busy: Recording) -> Request:
+    """The same a moment later. What has something after it is sent early, while much else is generated."""
+    del health_busy
+    return server.get("/health")
+
+
+@exchange("health.busy-still")
+def health_busy_still(server: Server, health_busy_again: Recording) -> Request:
+    """And once more."""
+    del health_busy_again
     return server.get("/health")

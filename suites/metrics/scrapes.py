@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import Metrics, Server, case_file, need
@@ -23,6 +24,7 @@ def families(server: Server) -> list[dict[str, Any]]:
     return [row for row in known if "until" not in row or not server.at_least(row["until"])]
 
 
+@cache
 def parsed(text: str | None) -> Metrics:
     """A scrape. Raises Undecided when it cannot be read."""
     metrics = Metrics(text or "")

@@ -31,7 +31,7 @@ def test_readable(metrics_scrape: Recording) -> None:
 
 @check("metrics.text.content-type", SHOULD, spec=FORMAT, needs=NEEDS)
 def test_content_type(metrics_scrape: Recording) -> None:
-    """`/metrics` says that it is Prometheus text: newer Prometheus servers refuse it otherwise."""
+    """`/metrics` calls itself Prometheus text, or newer Prometheus refuses it."""
     need(metrics_scrape.status == 200, f"answered with {metrics_scrape.status}")
     label = metrics_scrape.header("content-type")
 

@@ -120,7 +120,7 @@ def test_counted(metrics_completion: Recording, metrics_stream: Recording) -> No
 
 @check("metrics.latency.between-tokens", MUST, spec="fault:vllm-project/vllm/issues/32661", needs=NEEDS)
 def test_between_tokens(metrics_completion: Recording) -> None:
-    """The times between tokens are counted, one at most for each token after the first."""
+    """The times between tokens are counted, at most once for each later token."""
     traffic, tokens = Traffic(metrics_completion), usage_of(metrics_completion)["completion_tokens"]
     names = ("vllm:inter_token_latency_seconds_count", "vllm:time_per_output_token_seconds_count")
     known = [name for name in names if traffic.has(name)]
@@ -146,11 +146,8 @@ def test_order(metrics_completion: Recording) -> None:
 
 @check("metrics.latency.failed-request", SHOULD, spec="fault:vllm-project/vllm/issues/49135", needs=NEEDS)
 def test_failed_request(metrics_failed: Recording) -> None:
-    """A request that fails moves no latency by more than it lasted."""
+    """A request that fails or is refused moves no latency more than it lasted."""
     metrics_failed.answered()
-    need(
-        (metrics_failed.status or 0) >= 500, f"it did not fail: it was answered with {metrics_failed.status}"
-    )
     traffic, longest = Traffic(metrics_failed), metrics_failed.seconds + 0.1
     names = ("queue", "prefill", "decode", "inference")
     moved = {name: traffic.grown(f"vllm:request_{name}_time_seconds_sum") for name in names}

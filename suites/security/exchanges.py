@@ -23,7 +23,7 @@ credential = cases(
     [
         {"id": "none", "headers": {"Authorization": None}},
         {"id": "wrong-key", "headers": {"Authorization": f"Bearer {WRONG_KEY}"}},
-        {"id": "empty-key", "headers": {"Authorization": "Bearer "}},
+        {"id": "empty-key", "headers": {"Authorization": "Bearer"}},
         {"id": "other-scheme", "headers": {"Authorization": f"Basic {WRONG_KEY}"}},
         {"id": "no-scheme", "headers": {"Authorization": WRONG_KEY}},
         {"id": "crafted-host", "headers": {"Authorization": None, "Host": "pytest-vllm.invalid/health?"}},

@@ -42,7 +42,7 @@ def test_lines(vllm_recordings: Recordings) -> None:
 
 @check("stream.framing.unnamed", MUST, spec=OPENAI, needs=NEEDS, exchanges=AREA)
 def test_unnamed(vllm_recordings: Recordings) -> None:
-    """The events of a chat or completion stream carry no name: clients listen to unnamed ones only."""
+    """No event carries a name: clients listen to unnamed ones only."""
     answered = streams(vllm_recordings)
     need(any(r.events for r in answered), "no stream held an event")
     wrong = [f"{r.key}: event {e.name!r}" for r in answered for e in r.events if e.name]

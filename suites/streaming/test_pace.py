@@ -24,7 +24,7 @@ def test_pieces(streaming_completion: Recording) -> None:
 
 @check("stream.pace.over-time", MUST, spec=PROXY, needs=NEEDS)
 def test_over_time(streaming_completion: Recording) -> None:
-    """The pieces of a stream do not all arrive at one moment, as behind a buffering proxy."""
+    """The pieces of a stream do not all arrive at one moment."""
     times = arrivals(streaming_completion)
     need(len(times) > 1, "the text came in one piece")
 
@@ -43,7 +43,7 @@ def test_no_bursts(streaming_completion: Recording) -> None:
 
 @check("stream.pace.no-stall", SHOULD, spec=SPEC, needs=NEEDS, family=PERFORMANCE)
 def test_no_stall(streaming_completion: Recording) -> None:
-    """Between two pieces of a stream that is alone on the server pass less than ten seconds."""
+    """No ten seconds pass between two pieces of a stream that runs alone."""
     times = arrivals(streaming_completion)
     need(len(times) > 1, "the text came in one piece")
     longest = max(later - earlier for earlier, later in pairwise(times))

@@ -38,7 +38,7 @@ def test_stop_honoured(streaming_completion_again: Recording, streaming_stop: Re
 
 @check("stream.stop.no-leak", MUST, spec="openai:chat/create#stop", needs=("stream", "completions"))
 def test_stop_no_leak(streaming_completion_again: Recording, streaming_stop: Recording) -> None:
-    """A stream that is stopped by a string holds the text before it, no less and no more."""
+    """A stream that a string stops holds the text before it, no more, no less."""
     need(finishes(streaming_stop) == ["stop"], f"the stream finished with {finishes(streaming_stop)}")
     whole, stop = streaming_completion_again.ok["choices"][0]["text"], stop_of(streaming_completion_again)
     before, text = whole.partition(stop)[0], joined(streaming_stop)
