@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 def unexpected(recordings: Iterable[Recording]) -> list[str]:
     """One line for each exchange that did not get the status it was meant to get.
 
-    Exchanges that expect nothing in particular are passed over: a check of their own judges them.
+    Passed over are exchanges that expect nothing in particular, which a check of their own judges, and
+    those that had no request because an earlier exchange failed, which is blamed where it failed.
     """
     return [
         f"{one.key}: {one.status or one.error or 'no response'}, not {one.request.expect}"
         for one in recordings
-        if one.request.expect is not None and one.status != one.request.expect
+        if one.request.expect is not None and one.request.path and one.status != one.request.expect
     ]
 
 

@@ -42,7 +42,7 @@ def test_logprobs_change_nothing(chat_plain: Recording, logprobs_chat: Recording
 def test_like_completions(
     chat_plain: Recording, completions_rendered: Recording, logprobs_chat: Recording
 ) -> None:
-    """The rendered question, sent to completions, gets the chat answer, near-ties aside."""
+    """The rendered question gets the chat answer from completions, near-ties aside."""
     message = chat_plain.ok["choices"][0]["message"]
     need(
         not message.get("reasoning") and not message.get("reasoning_content"),

@@ -41,7 +41,7 @@ def test_schema(chat_plain: Recording, vllm_server: Server) -> None:
 
 @check("chat.schema-advised", SHOULD, spec=SPEC, needs=CHAT)
 def test_schema_advised(chat_plain: Recording, vllm_server: Server) -> None:
-    """A chat answer has the fields that OpenAI always sends, also where clients can do without."""
+    """A chat answer has every field that OpenAI always sends."""
     found = schema_faults("chat.completion", chat_plain.ok, vllm_server.version)
     faults = [str(fault) for fault in found if fault.level is SHOULD]
 

@@ -195,7 +195,8 @@ def completions_special_shown(server: Server, tokenize_chat: Recording) -> Reque
 @exchange("completions.narrowed")
 def completions_narrowed(server: Server, narrowing: Case) -> Request:
     """A high temperature with only the best token to choose from; speculative decoding may refuse `min_p`."""
-    return server.completion(OPENING, max_tokens=8, expect=None, **{**HOT, **narrowing["params"]})
+    params = {**HOT, **narrowing["params"], "logprobs": 2}
+    return server.completion(OPENING, max_tokens=8, ignore_eos=True, expect=None, **params)
 
 
 @exchange("completions.seed-first", alone=True)

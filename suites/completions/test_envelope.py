@@ -104,7 +104,7 @@ def test_request_id(completions_request_id: Recording) -> None:
 
 @check("completions.model", MUST, spec=SPEC, needs=NEEDS)
 def test_model(completions_request_id: Recording, models_list: Recording) -> None:
-    """The last listed name is served, and answered by that name or another one of the same model."""
+    """The last listed name is served, and answered by a name of the same model."""
     asked, named = completions_request_id.request.json["model"], completions_request_id.ok["model"]
     roots = {entry["id"]: entry.get("root") for entry in models_list.ok["data"]}
     same = [name for name, root in roots.items() if name == asked or root == roots.get(asked)]

@@ -24,7 +24,7 @@ def test_finish_agrees(completions_plain: Recording) -> None:
 
 @check("completions.max-tokens.exact", MUST, spec=f"{CREATE}#max_tokens", needs=FORCED)
 def test_exact(completions_forced: Recording) -> None:
-    """A completion that cannot stop has exactly `max_tokens` tokens and ends with `length`."""
+    """A completion that cannot stop has `max_tokens` tokens and ends with `length`."""
     body, limit = completions_forced.ok, completions_forced.request.json["max_tokens"]
     used, reason = body["usage"]["completion_tokens"], body["choices"][0]["finish_reason"]
 

@@ -25,7 +25,7 @@ def test_echo_count(logprobs_echo: Recording) -> None:
 
 @check("logprobs.echo.first-null", MUST, spec=SPEC, needs=NEEDS)
 def test_echo_first_null(logprobs_echo: Recording) -> None:
-    """The first token of an echoed prompt has no log probability, and every other one has."""
+    """Every echoed token but the first has a log probability."""
     values = _echoed(logprobs_echo)["token_logprobs"]
 
     assert values[0] is None, f"the first token has log probability {values[0]}"
@@ -51,7 +51,7 @@ def test_echo_sampled(logprobs_sampled: Recording) -> None:
 
 @check("logprobs.prompt.count", MUST, spec=VLLM, needs=NEEDS)
 def test_prompt_count(logprobs_prompt: Recording) -> None:
-    """`prompt_logprobs` has an entry for every token of the prompt, the first one null."""
+    """`prompt_logprobs` has an entry for every prompt token, the first one null."""
     found = logprobs_prompt.ok["choices"][0].get("prompt_logprobs")
     used = logprobs_prompt.ok["usage"]["prompt_tokens"]
 
@@ -73,7 +73,7 @@ def test_prompt_agrees(logprobs_prompt: Recording, logprobs_echo: Recording) -> 
 
 @check("logprobs.rescored", SHOULD, spec=VLLM, needs=NEEDS)
 def test_rescored(logprobs_completion: Recording, logprobs_rescored: Recording) -> None:
-    """A generated text read again as a prompt has the log probabilities it was generated with."""
+    """A generated text has the same log probabilities when read again as a prompt."""
     generated = _echoed(logprobs_completion)["token_logprobs"]
     prompt = logprobs_rescored.request.json["prompt"]
     need(isinstance(prompt, list), "the server gives no token ids to read again")

@@ -16,7 +16,7 @@ def test_context_length(models_list: Recording) -> None:
     assert all(isinstance(n, int) and n > 0 for n in lengths.values()), f"max_model_len: {lengths}"
 
 
-@check("models.entry.context-length-agrees", MUST, spec=SPEC, needs=["tokenize"])
+@check("models.entry.context-length-agrees", MUST, spec=SPEC, needs=["chat", "tokenize"])
 def test_context_length_agrees(models_list: Recording, tokenize_chat: Recording) -> None:
     """`/v1/models` and `/tokenize` tell the same context length."""
     asked = tokenize_chat.request.json["model"]
@@ -26,7 +26,7 @@ def test_context_length_agrees(models_list: Recording, tokenize_chat: Recording)
     assert listed.get(asked) == told, f"/v1/models says {listed.get(asked)}, /tokenize says {told}"
 
 
-@check("models.entry.served-name", MUST, spec=SPEC, needs=["tokenize"])
+@check("models.entry.served-name", MUST, spec=SPEC, needs=["chat", "tokenize"])
 def test_served_name(models_list: Recording, tokenize_chat: Recording) -> None:
     """A model that is served is listed."""
     asked = tokenize_chat.request.json["model"]

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Recording, check
+from pytest_vllm import MUST, SHOULD, Recording, Recordings, check, unexpected
 
 SPEC = "vllm:serving/openai_compatible_server/#chat-template"
+NEEDS = ["chat", "tokenize"]
+CHATS = ("tokenize.chat", "tokenize.turns", "tokenize.system", "tokenize.begun")
 
 
-@check("tokenize.chat.verbatim", MUST, spec=SPEC, needs=["tokenize"])
+@check("tokenize.chat.answered", MUST, spec=SPEC, needs=NEEDS, exchanges=CHATS)
+def test_answered(vllm_recordings: Recordings) -> None:
+    """Every conversation is rendered and tokenized."""
+    wrong = unexpected(one for prefix in CHATS for one in vllm_recordings.of(prefix))
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("tokenize.chat.verbatim", MUST, spec=SPEC, needs=NEEDS)
 def test_verbatim(tokenize_chat: Recording, tokenize_chat_back: Recording) -> None:
     """The user's words stand in the rendered prompt, once."""
     words = tokenize_chat.request.json["messages"][0]["content"]
@@ -16,7 +26,7 @@ def test_verbatim(tokenize_chat: Recording, tokenize_chat_back: Recording) -> No
     assert prompt.count(words) == 1, f"{words!r} stands {prompt.count(words)} times in {prompt!r}"
 
 
-@check("tokenize.chat.history", MUST, spec=SPEC, needs=["tokenize"])
+@check("tokenize.chat.history", MUST, spec=SPEC, needs=NEEDS)
 def test_history(tokenize_turns: Recording, tokenize_turns_back: Recording) -> None:
     """Earlier turns stand in the rendered prompt, in order."""
     turns = [message["content"] for message in tokenize_turns.request.json["messages"]]
@@ -27,21 +37,22 @@ def test_history(tokenize_turns: Recording, tokenize_turns_back: Recording) -> N
     assert places == sorted(places), f"out of order in {prompt!r}"
 
 
-@check("tokenize.chat.system", MUST, spec=SPEC, needs=["tokenize"])
+@check("tokenize.chat.system", MUST, spec=SPEC, needs=NEEDS)
 def test_system(tokenize_system: Recording, tokenize_system_back: Recording) -> None:
     """A system message stands in the rendered prompt, once, or is refused by name."""
     rule = tokenize_system.request.json["messages"][0]["content"]
     tokenize_system.answered()
-    if tokenize_system.status == 400:
-        assert "system" in tokenize_system.text.lower(), f"refused: {tokenize_system.text[:200]}"
+    if tokenize_system.status != 200:
+        said = f"{tokenize_system.status} {tokenize_system.text[:200]}"
+        assert tokenize_system.status == 400, f"answered with {said}"
+        assert "system" in tokenize_system.text.lower(), f"refused without naming the role: {said}"
         return
-    tokenize_system.ok  # noqa: B018 - undecided when it was not answered
     prompt = tokenize_system_back.ok["prompt"]
 
     assert prompt.count(rule) == 1, f"{rule!r} stands {prompt.count(rule)} times in {prompt!r}"
 
 
-@check("tokenize.chat.continued", SHOULD, spec=SPEC, needs=["tokenize"])
+@check("tokenize.chat.continued", SHOULD, spec=SPEC, needs=NEEDS)
 def test_continued(tokenize_begun: Recording, tokenize_begun_back: Recording) -> None:
     """With `continue_final_message` the prompt ends where the begun answer ends."""
     begun = tokenize_begun.request.json["messages"][-1]["content"]

@@ -91,19 +91,27 @@ def test_echo_only(completions_echo_only: Recording) -> None:
     assert used == 0, f"{used} completion tokens, max_tokens is 0"
 
 
-@check("usage.details", SHOULD, spec=SPEC, needs=NEEDS, exchanges=ALL)
-def test_details(vllm_recordings: Recordings) -> None:
-    """Cached tokens are part of the prompt, reasoning tokens part of the answer."""
-    parts = [(key, *part) for key, usage, _ in _usages(vllm_recordings) for part in _parts(usage)]
-    need(parts, "no answer carries token details")
-    wrong = [(key, part, whole) for key, part, whole in parts if not 0 <= part <= whole]
+@check("usage.cached-part", SHOULD, spec=SPEC, needs=[*NEEDS, "cached-tokens"], exchanges=ALL)
+def test_cached_part(vllm_recordings: Recordings) -> None:
+    """Cached tokens are part of the prompt."""
+    parts = _parts(vllm_recordings, "prompt_tokens", "cached_tokens")
+    wrong = {key: pair for key, pair in parts.items() if not 0 <= pair[0] <= pair[1]}
 
-    assert not wrong, f"parts larger than the whole: {wrong[:3]}"
+    assert not wrong, f"(cached tokens, prompt tokens): {wrong}"
+
+
+@check("usage.reasoning-part", SHOULD, spec=SPEC, needs=[*NEEDS, "reasoning"], exchanges=ALL)
+def test_reasoning_part(vllm_recordings: Recordings) -> None:
+    """Reasoning tokens are part of the answer."""
+    parts = _parts(vllm_recordings, "completion_tokens", "reasoning_tokens")
+    wrong = {key: pair for key, pair in parts.items() if not 0 <= pair[0] <= pair[1]}
+
+    assert not wrong, f"(reasoning tokens, completion tokens): {wrong}"
 
 
 @check("usage.cached-tokens", MUST, spec=SPEC, needs=["chat", "cached-tokens"])
 def test_cached_tokens(chat_repeat: Recording) -> None:
-    """With prompt token details switched on, a repeated prompt tells how much of it was cached."""
+    """With prompt token details, a repeated prompt tells how much was cached."""
     details = chat_repeat.ok["usage"].get("prompt_tokens_details")
     need(chat_repeat.ok["usage"]["prompt_tokens"], "the prompt has no tokens")
 
@@ -127,10 +135,13 @@ def _limit(asked: Any) -> float:
     return float(max(limit, 1) * (asked.get("n") or 1) * many)
 
 
-def _parts(usage: Any) -> Iterator[tuple[int, int]]:
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
-    thought = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
-    if cached is not None:
-        yield cached, usage["prompt_tokens"]
-    if thought is not None:
-        yield thought, usage["completion_tokens"]
+def _parts(recordings: Recordings, whole: str, part: str) -> dict[str, tuple[int, int]]:
+    """Part and whole of every answer that tells the part."""
+    told = {key: (usage, usage.get(f"{whole}_details") or {}) for key, usage, _ in _usages(recordings)}
+    found = {
+        key: (details[part], usage[whole])
+        for key, (usage, details) in told.items()
+        if details.get(part) is not None
+    }
+    need(found, f"no answer tells its {part}")
+    return found

@@ -95,6 +95,7 @@ CHAT = [
     Break("chat.messages.parts", edited("chat.parts", usage(prompt_tokens=39)), "parts add tokens"),
     Break("chat.messages.system", like("chat.system-short", "chat.system-long"), "the message is dropped"),
     Break("chat.messages.system", answered("chat.system-long", 400), "refused without saying why"),
+    Break("chat.messages.system", answered("chat.system-long", 500), "a server error"),
     Break("chat.messages.history", edited("chat.turns", usage(prompt_tokens=36)), "history is dropped"),
     Break("chat.messages.empty", answered("chat.empty-user", 500), "a server error"),
 ]
@@ -108,9 +109,14 @@ USAGE = [
     Break("usage.batch", edited("completions.batch", usage(completion_tokens=4)), "one prompt is billed"),
     Break("usage.batch-prompts", edited("completions.batch-ids", usage(prompt_tokens=1)), "one prompt"),
     Break(
-        "usage.details",
+        "usage.cached-part",
         edited("chat.repeat", usage(prompt_tokens_details={"cached_tokens": 4608})),
         "more cached than read",
+    ),
+    Break(
+        "usage.reasoning-part",
+        edited("chat.repeat", usage(completion_tokens_details={"reasoning_tokens": 60})),
+        "more thought than said",
     ),
     Break(
         "usage.cached-tokens",

@@ -63,6 +63,8 @@ TOKENIZE = [
     Break("tokenize.strings", edited("tokenize.opening", lambda b: b["token_strs"].pop()), "one lost"),
     Break("tokenize.special-tokens", edited("tokenize.opening", lambda b: b["tokens"].pop(2)), "one lost"),
     Break("tokenize.one-beginning", edited("tokenize.chat", lambda b: b["tokens"].insert(0, 1)), "two BOS"),
+    Break("tokenize.chat.answered", answered("tokenize.turns", 500), "a conversation fails"),
+    Break("tokenize.ids[emoji]", edited("tokenize.text[emoji]", lambda b: b.pop("tokens")), "no tokens"),
     Break("tokenize.chat.verbatim", edited("tokenize.chat-back", _replaced("France", "")), "a word lost"),
     Break("tokenize.chat.history", edited("tokenize.turns-back", _replaced("Bello", "")), "history lost"),
     Break(
@@ -72,6 +74,7 @@ TOKENIZE = [
     ),
     Break("tokenize.chat.system", edited("tokenize.system-back", _replaced("sentence", "")), "a word lost"),
     Break("tokenize.chat.system", answered("tokenize.system", 400), "refused without saying why"),
+    Break("tokenize.chat.system", answered("tokenize.system", 500), "a server error"),
     Break(
         "tokenize.chat.continued",
         edited("tokenize.begun-back", lambda b: b.update(prompt=b["prompt"] + "<|im_end|>\n")),
@@ -145,8 +148,16 @@ COMPLETIONS = [
     Break(
         "completions.frequency-penalty", like("completions.pair", "completions.frequency-penalty"), "ignored"
     ),
-    Break("completions.narrowing[top-p]", edited("completions.narrowed[top-p]", said(" of")), "ignored"),
-    Break("completions.narrowing-refused[min-p]", answered("completions.narrowed[min-p]", 500), "an error"),
+    Break(
+        "completions.narrowing[top-p]",
+        edited("completions.narrowed[top-p]", _each("token_logprobs", lambda value: value - 3)),
+        "ignored",
+    ),
+    Break("completions.narrowing[top-k]", answered("completions.narrowed[top-k]", 500), "a server error"),
+    Break("completions.logit-bias", answered("completions.bias-to-first", 500), "a server error"),
+    Break(
+        "completions.narrowing[min-p]", answered("completions.narrowed[min-p]", 400), "refused without a name"
+    ),
     Break("completions.seed.repeats", like("completions.seed-other", "completions.seed-again"), "ignored"),
     Break(
         "completions.seed.repeats-throughout", edited("completions.seed-again", said(" profiles x")), "apart"

@@ -61,7 +61,14 @@ def test_a_near_tie_needs_both_candidates(one: str, other: str, tied: bool) -> N
 
 
 def test_what_was_not_expected_is_named() -> None:
-    rows = [recording(200), recording(500), recording(None, error="reset"), recording(500, expect=None)]
+    unsent = Recording("chat.repeat", Request("", ""), error="not sent: chat.plain got no response")
+    rows = [
+        recording(200),
+        recording(500),
+        recording(None, error="reset"),
+        recording(500, expect=None),
+        unsent,
+    ]
 
     assert unexpected(rows) == ["chat.plain: 500, not 200", "chat.plain: reset, not 200"]
 
