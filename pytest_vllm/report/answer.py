@@ -54,6 +54,7 @@ def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style:
     lines = [style.strong(_heading(record, style)), *_tables(record, results, style)]
     lines += _deaths(record, redactor, style)
     lines += _lists(record, results, redactor, style)
+    lines += _comparisons(record, style)
     lines += _phases(record, redactor, style)
     if record.replayed:
         lines.append(f"{'replayed':{LABEL}}{redactor.text(record.replayed)}, no server was asked")
@@ -121,6 +122,23 @@ def _lists(record: RunRecord, results: Sequence[Result], redactor: Redactor, sty
     advisory = [_name(row, several=several) for row in of[Verdict.ADVISORY]]
     lines += _counted("advisory", len(advisory), _capped(advisory, style))
     return [*lines, *_waived(record, of[Verdict.WAIVED], redactor, style, several=several)]
+
+
+def _comparisons(record: RunRecord, style: Style) -> list[str]:
+    """What changed against the baseline: broken and fixed checks by name, the rest as counts."""
+    lines = []
+    for one in record.comparisons:
+        before, server = one.baseline, record.servers[one.baseline.profile].server
+        mark = ", simulated" if before.simulated else ""
+        lines.append(f"against {before.taken} (vLLM {before.version} -> {server.version}{mark})")
+        named = (("new failure", one.broken), ("fixed", one.fixed))
+        rows = [(word, list(checks)) for word, checks in named if checks]
+        for word, checks in rows:
+            lines += _labelled(f"  {word}", _capped([printable(check) for check in checks], style))
+        counts = [f"{len(c)} {word}" for c, word in ((one.new, "new"), (one.gone, "gone")) if c]
+        lines += [f"  {', '.join(counts)} since then"] if counts else []
+        lines += [] if rows or counts else ["  nothing changed"]
+    return lines
 
 
 def _phases(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:

@@ -23,6 +23,7 @@ from pytest_vllm.verdict import Family, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytest_vllm.baseline import Comparison
     from pytest_vllm.report.evidence import Exhibit
     from pytest_vllm.report.summary import WaiverUse
     from pytest_vllm.runrecord import BootFailure, Phase, RunRecord, ServerRun
@@ -74,6 +75,7 @@ def document(record: RunRecord, redactor: Redactor, curl: CurlWriter) -> dict[st
             "phases": [_phase(phase) for phase in record.phases],
             "results": [_result(row, servers.get(row.profile), redactor, curl) for row in rows],
             "waivers": [_waiver(use) for use in summary.waiver_uses(record)],
+            "comparisons": [_comparison(one) for one in record.comparisons],
         }
     )
     return redacted
@@ -101,6 +103,20 @@ def _run(record: RunRecord) -> dict[str, Any]:
         "strict": record.strict,
         "own_failures": record.own_failures,
         "versions": _plain(record.versions),
+    }
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    before = one.baseline
+    return {
+        "profile": before.profile,
+        "version": before.version,
+        "taken": before.taken,
+        "simulated": before.simulated,
+        "broken": list(one.broken),
+        "fixed": list(one.fixed),
+        "new": list(one.new),
+        "gone": list(one.gone),
     }
 
 

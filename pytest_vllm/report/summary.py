@@ -105,7 +105,7 @@ def phase_text(phase: Phase) -> str:
         known.append(f"{detail['exchanges']} exchanges")
     if "concurrency" in detail:
         known.append(f"{detail['concurrency']} at once")
-    if isinstance(detail.get("bound_seconds"), int | float):
+    if phase.seconds >= 1 and isinstance(detail.get("bound_seconds"), int | float):
         word = "bound" if detail.get("within_bound", True) else "above its bound"
         known.append(f"{word} {_seconds(detail['bound_seconds'])}")
     if detail.get("stopped"):
