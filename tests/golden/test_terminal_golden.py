@@ -11,7 +11,8 @@ from pytest_vllm.report import terminal
 from pytest_vllm.report.progress import Progress
 from pytest_vllm.report.text import columns
 from pytest_vllm.verdict import Verdict
-from tests.golden.sample_runs import RUNS, server
+from tests.golden.sample_parts import server
+from tests.golden.sample_runs import RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from pytest_vllm.report.outline import leaves, outline
 from pytest_vllm.report.text import columns
 from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.redact import Redactor
-from tests.golden.sample_runs import CHAT, answer, chunk, stream
+from tests.golden.sample_parts import CHAT, answer, chunk, stream
 
 PLANTED = "hunter2-correct-horse"
 

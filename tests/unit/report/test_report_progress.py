@@ -10,7 +10,7 @@ import pytest
 
 from pytest_vllm.report.progress import Progress
 from pytest_vllm.report.text import Style
-from tests.golden.sample_runs import server
+from tests.golden.sample_parts import server
 
 
 @dataclass

@@ -19,7 +19,7 @@ from pytest_vllm.target import Capability, Server
 from pytest_vllm.verdict import Decision, Family, Level, Result, Verdict, decide
 from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.redact import Redactor
-from tests.golden.sample_runs import SENT, STARTED
+from tests.golden.sample_parts import SENT, STARTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
