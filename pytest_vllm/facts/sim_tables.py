@@ -80,7 +80,7 @@ def parsers(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def metrics(facts: dict[str, Any], text: str) -> dict[str, Any]:
-    """Families that an ordinary V1 server exports: type, labels, versions, and help and label values if seen."""
+    """Families that an ordinary V1 server exports: type, labels, versions, help and label values if seen."""
     helps = dict(re.findall(r"# HELP (\S+) (.*)", text))
     families = {}
     for name, metric in facts["metrics"].items():

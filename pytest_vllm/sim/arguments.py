@@ -1,4 +1,4 @@
-"""vLLM's serve arguments as the impersonated version takes them: unknown, removed and wrong ones end with 2."""
+"""vLLM's serve arguments as the impersonated version takes them: others end the start with status 2."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def resolve(name: str, flags: dict[str, Any], version: Version) -> tuple[str, An
 
 
 def kind_of(flag: dict[str, Any], version: Version) -> str:
-    """The type of a flag in this version: bool, int, float, str, choice, list, append, json, …"""
+    """The type of a flag in this version: bool, int, float, str, choice, list, append, json and the like."""
     kind: str = version.pick(flag["type"])
     return kind.split("(", maxsplit=1)[0]
 
@@ -142,7 +142,7 @@ def _take(name: str, flag: dict[str, Any], words: list[str], version: Version, *
     return _converted(label, kind, word)
 
 
-def _converted(label: str, kind: str, word: str) -> Any:
+def _converted(label: str, kind: str, word: str) -> Any:  # noqa: PLR0911 - one return per kind
     if kind == "int":
         return _integer(label, word)
     if kind == "float":

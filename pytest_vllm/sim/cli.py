@@ -8,8 +8,9 @@ import sys
 from dataclasses import dataclass, field
 
 from pytest_vllm.sim.arguments import UsageError, parse
-from pytest_vllm.sim.boot.start import BootFailure, serve
-from pytest_vllm.sim.defects.registry import hooks_of
+from pytest_vllm.sim.boot.start import serve
+from pytest_vllm.sim.defects.failure import BootFailure
+from pytest_vllm.sim.defects.registry import hooks_of, needed
 from pytest_vllm.sim.versions import DEFAULT, Version
 
 _OWN = ("--sim-version", "--sim-hardware", "--sim-seed", "--sim-defect", "--sim-speed", "--sim-model")
@@ -55,8 +56,9 @@ def main(argv: list[str]) -> int:
     try:
         options, rest = own_options(argv)
         version = Version(options.version)
-        hooks = hooks_of(options.defects, options.seed)
-        rest = hooks.run("argv", rest)
+        hooks = hooks_of(options.defects)
+        words, environ = needed(options.defects)
+        rest = hooks.run("argv", [*rest, *words])
         if rest[:1] == ["serve"]:
             rest = rest[1:]
         arguments = parse(rest, version)
@@ -65,7 +67,7 @@ def main(argv: list[str]) -> int:
         print(f"vllm serve: error: {error}", file=sys.stderr)
         return 2
     try:
-        return asyncio.run(serve(arguments, version, options, hooks, dict(os.environ)))
+        return asyncio.run(serve(arguments, version, options, hooks, {**os.environ, **environ}))
     except BootFailure as failure:
         for line in failure.lines:
             print(line, file=sys.stderr)

@@ -27,7 +27,7 @@ class ApiError(Exception):
         self.message, self.status, self.kind, self.param = message, status, kind, param
 
 
-class Invalid(ApiError):
+class Invalid(ApiError):  # noqa: N818 - what it says of the value
     """A value that vLLM's own rules refuse; names the parameter and the value behind the sentence."""
 
     def __init__(self, message: str, param: str | None = None, value: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""From the text that the persona wants to say to the tokens and pieces of text that one choice consists of."""
+"""From the text that the persona wants to say to the tokens and pieces of text of one choice."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def _visible(
 
 
 def _until_stop(output: Output, sampling: Sampling, held: int) -> Output:
-    text, out, pieces = "", 0, []
+    text, out = "", 0
+    pieces: list[str] = []
     for number, piece in enumerate(output.pieces):
         checked = len(text)
         text += piece
@@ -147,12 +148,14 @@ def _first_stop(text: str, checked: int, sampling: Sampling) -> tuple[int, str] 
 
 
 def logprobs(ids: list[int], position: int, number: int, tokens: Tokenizer, seed: int) -> dict[int, Any]:
-    """Log probabilities at one position: the chosen token first, then `number` candidates; {id: (logprob, rank)}.
+    """Log probabilities at one position, {id: (logprob, rank)}: the chosen token first, `number` in all.
 
     Deterministic, at most zero, and the probabilities of the candidates stay below one.
     """
     chosen = ids[position]
-    rng = random.Random(f"{seed}/{position}/{chosen}/{ids[position - 1] if position else -1}")
+    rng = random.Random(  # noqa: S311 - repeatable, not secret
+        f"{seed}/{position}/{chosen}/{ids[position - 1] if position else -1}"
+    )
     best = 0.55 + 0.44 * rng.random()
     found = {chosen: (round(math.log(best), 6), 1)}
     left, rank = 1 - best, 2

@@ -52,7 +52,7 @@ class Settings:
 
     @property
     def fingerprint(self) -> str | None:
-        """`system_fingerprint`: null before 0.21, then version, parallelism and a hash of the configuration."""
+        """`system_fingerprint`: null before 0.21, then version, parallelism, a hash of the arguments."""
         mode = self.args.get("fingerprint_mode", "full" if self.version >= "0.21.0" else "none")
         if mode == "none":
             return None

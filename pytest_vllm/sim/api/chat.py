@@ -157,7 +157,10 @@ def prompt_of(server: Server, body: Body) -> str:
     if (body.get("chat_template") or kwargs.get("chat_template")) and not settings.args.get(
         "trust_request_chat_template"
     ):
-        text = "Chat template is passed with request, but --trust-request-chat-template is not set. Refused request "
+        text = (
+            "Chat template is passed with request, but --trust-request-chat-template is not set. Refused "
+            "request "
+        )
         raise ApiError(text + "with untrusted chat template.")
     if not messages:
         raise ApiError("list index out of range")
@@ -204,7 +207,10 @@ def _check_media(server: Server, body: Body) -> None:
         ("media_io_kwargs", "media loading"),
     ):
         if body.get(name):
-            text = f"Per-request {name} are disabled by default because they can change multimodal {what} resource "
+            text = (
+                f"Per-request {name} are disabled by default because they can change multimodal {what} "
+                "resource "
+            )
             text += "usage. Start the server with --trust-request-mm-kwargs only when clients are trusted."
             raise Invalid(text, name)
 

@@ -209,12 +209,11 @@ class CompletionRequest:
     def usage(self, generation: Generation) -> Body:
         """Token counts of all prompts and choices."""
         details = self.server.settings.args.get("enable_prompt_tokens_details")
-        usage = self.server.shapes.usage(
+        return self.server.shapes.usage(
             sum(map(len, self.prompts)),
             sum(len(output.ids) for output in self.outputs),
             cached=max(0, generation.sequences[-1].cached) if details else None,
         )
-        return usage
 
 
 class CompletionChunks:

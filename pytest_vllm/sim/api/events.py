@@ -15,13 +15,15 @@ DONE = "[DONE]"
 class Event:
     """One event: a JSON value or raw text, and when it is due.
 
-    It is sent once choice `choice` has `at` tokens, and not before the events in front of it.
+    It is sent once choice `choice` has `at` tokens, and not before the events in front of it. `when` is the
+    second at which a recorded event came.
     """
 
     data: Any
     name: str = ""
     choice: int = 0
     at: int = 0
+    when: float = 0.0
 
     @property
     def is_done(self) -> bool:

@@ -86,9 +86,6 @@ class Generation:
             arrived=server.clock.now(),
             skip_cache=sampling.prompt_logprobs is not None,
             max_tokens=sampling.max_tokens,
-            stride=max(body.get("stream_interval") or 1, server.settings.args.get("stream_interval", 1), 1)
-            if body.get("stream")
-            else 1,
         )
         self.sequences.append(sequence)
 
@@ -122,7 +119,8 @@ class Generation:
         if not self.finished.done():
             self.finished.set_result(None)
             self._count()
-            self.server.hooks.run("finished", None, self.server)
+            self.server.generations += 1
+            self.server.hooks.run("finished", self.server.generations, self.server)
 
     def _count(self) -> None:
         stats = self.server.engine.stats
@@ -148,6 +146,8 @@ class Stream(Generation):
         super().__init__(server, call, outputs)
         self.body = body
         self._begun = False
+        self._interval = max(body.get("stream_interval") or 1, server.settings.args.get("stream_interval", 1))
+        self._framing = server.hooks.has("chunk")
         self._given = [0] * len(outputs)
         self._ready: list[Event] | None = None
 
@@ -177,6 +177,9 @@ class Stream(Generation):
             self.refuse(ApiError(_DEAD, 500, "InternalServerError"))
             return
         number = self.sequences.index(sequence) if len(self.sequences) > 1 else 0
+        waiting = sequence.done - self._given[number]
+        if self._begun and waiting < self._interval and not sequence.ended and self._given[number]:
+            return
         if not self._begun:
             self._begun = True
             if self.server.hooks.has("events"):
@@ -203,16 +206,22 @@ class Stream(Generation):
         self._done()
 
     def _send(self, events: Iterable[Event]) -> None:
-        data = b"".join([b"%x\r\n%b\r\n" % (len(text), text) for text in map(wire, events) if text])
-        if data:
-            self.call.raw(data)
+        texts = [wire(event) for event in events]
+        if self._framing:
+            exchange = self.server.exchange(self.call, self.body)
+            texts = [
+                text for text in (self.server.hooks.run("chunk", text, exchange) for text in texts) if text
+            ]
+        if texts:
+            self.call.raw(b"".join([b"%x\r\n%b\r\n" % (len(text), text) for text in texts]))
 
     def _all(self) -> list[Event]:
         events = list(self.writer.head())
         at = [0] * len(self.sequences)
         while any(at[i] < len(sequence.output) for i, sequence in enumerate(self.sequences)):
             for number, sequence in enumerate(self.sequences):
-                end = min(at[number] + sequence.stride, len(sequence.output))
+                step = self._interval if at[number] else 1
+                end = min(at[number] + step, len(sequence.output))
                 if end > at[number]:
                     for event in self.writer.advance(number, at[number], end):
                         event.choice, event.at = number, end

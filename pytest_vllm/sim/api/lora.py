@@ -28,11 +28,14 @@ async def load(server: Server, call: Call) -> Reply:
             f"The lora adapter '{name}' conflicts with a served base model.", 400, "InvalidUserInput"
         )
     if name in server.loras and not body.get("load_inplace"):
-        text = f"The lora adapter '{name}' has already been loaded. If you want to load the adapter in place, set "
+        text = (
+            f"The lora adapter '{name}' has already been loaded. If you want to load the adapter in place, "
+            "set "
+        )
         raise ApiError(text + "'load_inplace' to True.", 400, "InvalidUserInput")
     if not server.settings.lora:
         raise ApiError("Call to add_lora method failed: LoRA is not enabled.", 500, "InternalServerError")
-    if path.startswith(("/", ".")) and not Path(path).exists():
+    if not _found(path):
         raise ApiError(f"Loading lora {name} failed: No adapter found for {path}", 404, "NotFoundError")
     server.loras[name] = path
     return Reply(200, f"Success: LoRA adapter '{name}' added successfully.".encode(), [TEXT])
@@ -48,6 +51,10 @@ async def unload(server: Server, call: Call) -> Reply:
         raise ApiError(f"The lora adapter '{name}' cannot be found.", 404, "NotFoundError")
     del server.loras[name]
     return Reply(200, f"Success: LoRA adapter '{name}' removed successfully.".encode(), [TEXT])
+
+
+def _found(path: str) -> bool:
+    return not path.startswith(("/", ".")) or Path(path).exists()
 
 
 def _fields(body: Any, names: tuple[str, ...]) -> dict[str, Any]:

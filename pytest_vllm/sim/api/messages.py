@@ -138,24 +138,17 @@ def _append(turns: list[Body], message: Body) -> None:
     if isinstance(message["content"], str):
         turns.append({"role": message["role"], "content": message["content"]})
         return
-    texts: list[str] = []
-    calls: list[Body] = []
-    thoughts: list[str] = []
-    for block in message["content"]:
-        kind = block["type"]
-        if kind == "text":
-            texts.append(block.get("text") or "")
-        elif kind == "image":
-            raise ApiError("At most 0 image(s) may be provided in one prompt.")
-        elif kind == "thinking":
-            thoughts.append(block.get("thinking") or "")
-        elif kind == "tool_use":
-            function = {"name": block.get("name"), "arguments": json.dumps(block.get("input") or {})}
-            calls.append({"id": block.get("id"), "type": "function", "function": function})
-        elif kind == "tool_result":
-            turns.append(
-                {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": _result(block)}
-            )
+    blocks = message["content"]
+    if any(block["type"] == "image" for block in blocks):
+        raise ApiError("At most 0 image(s) may be provided in one prompt.")
+    turns += [
+        {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": _result(block)}
+        for block in blocks
+        if block["type"] == "tool_result"
+    ]
+    texts = [block.get("text") or "" for block in blocks if block["type"] == "text"]
+    thoughts = [block.get("thinking") or "" for block in blocks if block["type"] == "thinking"]
+    calls = [_used(block) for block in blocks if block["type"] == "tool_use"]
     if texts or calls or thoughts:
         turn: Body = {"role": message["role"], "content": "\n".join(texts)}
         if calls:
@@ -163,6 +156,11 @@ def _append(turns: list[Body], message: Body) -> None:
         if thoughts:
             turn["reasoning"] = "".join(thoughts)
         turns.append(turn)
+
+
+def _used(block: Body) -> Body:
+    function = {"name": block.get("name"), "arguments": json.dumps(block.get("input") or {})}
+    return {"id": block.get("id"), "type": "function", "function": function}
 
 
 def _result(block: Body) -> str:

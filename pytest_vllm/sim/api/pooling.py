@@ -49,7 +49,10 @@ async def embeddings(server: Server, call: Call) -> Reply:
     texts, tokens = _inputs(server, body)
     size = body.get("dimensions")
     if size is not None:
-        text = f"Model '{server.settings.name}' does not support matryoshka representation, changing output dimensions "
+        text = (
+            f"Model '{server.settings.name}' does not support matryoshka representation, changing output "
+            "dimensions "
+        )
         raise ApiError(text + "will lead to poor results.")
     kind = body.get("encoding_format", "float")
     if kind not in ("float", "base64", "bytes"):

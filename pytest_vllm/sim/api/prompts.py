@@ -15,7 +15,10 @@ Body = dict[str, Any]
 def check_sizes(body: Body, limit: int, wanted: int | None, name: str) -> None:
     """Refuse wishes that can't fit whatever the prompt; `wanted` output tokens are asked for by `name`."""
     if (wanted or 0) > limit:
-        text = f"{name}={wanted} cannot be greater than max_model_len={limit}. Please request fewer output tokens."
+        text = (
+            f"{name}={wanted} cannot be greater than max_model_len={limit}. Please request fewer output "
+            "tokens."
+        )
         raise Invalid(text, name, wanted)
     keep = body.get("truncate_prompt_tokens")
     if keep is not None and keep > limit:
@@ -28,7 +31,8 @@ def encode(text: str, body: Body, limit: int, tokens: Tokenizer) -> list[int]:
     bound = limit * tokens.longest
     if body.get("truncate_prompt_tokens") is None and len(text) > bound:
         message = (
-            f"This model's maximum context length is {limit} tokens. However, your prompt contains {len(text)} "
+            f"This model's maximum context length is {limit} tokens. However, your prompt contains "
+            f"{len(text)} "
             f"characters (more than {bound} characters, which is the upper bound for {limit} input tokens). "
             "Please reduce the length of the input prompt."
         )
@@ -74,8 +78,10 @@ def check_room(prompt: int, limit: int) -> None:
         raise Invalid("The decoder prompt cannot be empty")
     if prompt >= limit:
         text = (
-            f"The decoder prompt (length {prompt}) plus the number of requested output tokens (at least 1) is longer "
-            f"than the maximum model length of {limit}. Make sure that `max_model_len` is no smaller than the number "
+            f"The decoder prompt (length {prompt}) plus the number of requested output tokens (at least 1) "
+            "is longer "
+            f"than the maximum model length of {limit}. Make sure that `max_model_len` is no smaller than "
+            "the number "
             "of text tokens (prompt + requested output tokens)."
         )
         raise Invalid(text)

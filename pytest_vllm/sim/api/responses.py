@@ -26,7 +26,7 @@ async def responses(server: Server, call: Call) -> Reply | None:
     chat = chat_body(server, body)
     request = ChatRequest(server, call, chat)
     response_id = body.get("request_id") or f"resp_{server.ids.hex()}"
-    made = response_object(server, body, response_id, request)
+    made = response_object(body, response_id, request)
     if body.get("stream"):
         await request.stream(lambda stream: ResponseEvents(request, stream, made))
         return None
@@ -67,9 +67,9 @@ def _checked(body: Body) -> None:
     choice = body.get("tool_choice", "auto")
     if choice == "required" and not tools:
         raise Invalid("Tool choice 'required' must be specified with 'tools' parameter.", "tool_choice")
-    if isinstance(choice, dict) and choice.get("type") == "function":
-        if choice.get("name") not in [tool.get("name") for tool in tools]:
-            raise Invalid("Tool choice 'function' not found in 'tools' parameter.", "tool_choice")
+    named = isinstance(choice, dict) and choice.get("type") == "function"
+    if named and choice.get("name") not in [tool.get("name") for tool in tools]:
+        raise Invalid("Tool choice 'function' not found in 'tools' parameter.", "tool_choice")
 
 
 def chat_body(server: Server, body: Body) -> Body:
@@ -105,10 +105,10 @@ def chat_body(server: Server, body: Body) -> Body:
 
 
 _SAME = (
-    "model", "temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty",
-    "seed", "stop", "stop_token_ids", "ignore_eos", "logit_bias", "parallel_tool_calls", "cache_salt", "priority",
-    "chat_template_kwargs", "structured_outputs", "include_reasoning", "top_logprobs", "include_stop_str_in_output",
-    "mm_processor_kwargs", "media_io_kwargs",
+    "model", "temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty",
+    "repetition_penalty", "seed", "stop", "stop_token_ids", "ignore_eos", "logit_bias", "parallel_tool_calls",
+    "cache_salt", "priority", "chat_template_kwargs", "structured_outputs", "include_reasoning",
+    "top_logprobs", "include_stop_str_in_output", "mm_processor_kwargs", "media_io_kwargs",
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 
 
-def response_object(server: Server, body: Body, response_id: str, request: ChatRequest) -> Body:
+def response_object(body: Body, response_id: str, request: ChatRequest) -> Body:
     """A response that has just begun."""
     sampling = request.sampling
     return {
@@ -94,14 +94,24 @@ def _message(item_id: str, text: str | None, status: str, logprobs: Any = None) 
 def _reasoning(item_id: str, text: str | None, status: str) -> Body:
     content = [] if text is None else [{"text": text, "type": "reasoning_text"}]
     return {
-        "id": item_id, "summary": [], "type": "reasoning", "content": content, "encrypted_content": None, "status": status,
-    }  # fmt: skip
+        "id": item_id,
+        "summary": [],
+        "type": "reasoning",
+        "content": content,
+        "encrypted_content": None,
+        "status": status,
+    }
 
 
 def _call(item_id: str, call_id: str, name: str, arguments: str, status: str) -> Body:
     return {
-        "arguments": arguments, "call_id": call_id, "name": name, "type": "function_call", "id": item_id, "status": status,
-    }  # fmt: skip
+        "arguments": arguments,
+        "call_id": call_id,
+        "name": name,
+        "type": "function_call",
+        "id": item_id,
+        "status": status,
+    }
 
 
 class ResponseEvents:

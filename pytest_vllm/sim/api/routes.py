@@ -81,8 +81,8 @@ HANDLERS: dict[str, dict[str, Any]] = {
     "/collective_rpc": {"POST": dev.collective_rpc},
 }
 GENERATING = (
-    "/v1/chat", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/systemone", "/v1/decisions", "/inference",
-    "/generative_scoring", "/scale_elastic_ep", "/is_scaling_elastic_ep",
+    "/v1/chat", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/systemone", "/v1/decisions",
+    "/inference", "/generative_scoring", "/scale_elastic_ep", "/is_scaling_elastic_ep",
 )  # fmt: skip
 #: Served at all times, though the facts name a flag: it turns them on, they answer 403 or 404 without.
 ANSWERING_OFF = "0.30.0"

@@ -40,6 +40,7 @@ class Server:
         self.patterns: list[str] = []
         self.asked: Counter[str] = Counter()
         self.load = 0
+        self.generations = 0
         self.started = clock.wall()
         self.parser_calls: Counter[tuple[str, str, str]] = Counter()
         self.loras: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Which keys an answer has in which version; keys come in vLLM's order, which is the order they are given in."""
+"""Which keys an answer has in which version; keys come in the order in which they are given, vLLM's."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Pace:
 
 @dataclass
 class Capacity:
-    """Limits of the engine. `num_blocks` includes the one block that vLLM keeps to itself; bytes for memory."""
+    """Limits of the engine; memory in bytes. `num_blocks` includes the one that vLLM keeps to itself."""
 
     max_model_len: int = 4096
     block_size: int = 16
@@ -98,7 +98,10 @@ def capacity_of(
         graphs=graphs,
         pace=pace_of(args, machine, shape, degree, element),
     )
-    made.kv_memory = kv_memory(args, version, machine, shape, made, environ)
+    space = environ.get("VLLM_CPU_KVCACHE_SPACE")
+    made.kv_memory = (
+        (float(space or 4) * GIB) if machine.is_cpu else kv_memory(args, version, machine, shape, made)
+    )
     blocks = int(made.kv_memory // (kv_bytes * made.block_size))
     made.num_blocks = args.get("num_gpu_blocks_override") or max(0, blocks)
     if given in ("auto", "-1"):
@@ -106,23 +109,13 @@ def capacity_of(
     return made
 
 
-def kv_memory(
-    args: Arguments,
-    version: Version,
-    machine: Hardware,
-    shape: Model,
-    made: Capacity,
-    environ: Mapping[str, str],
-) -> float:
+def kv_memory(args: Arguments, version: Version, machine: Hardware, shape: Model, made: Capacity) -> float:
     """Bytes that remain for the KV cache, over all devices."""
+    devices = int(args.get("tensor_parallel_size", 1) * args.get("pipeline_parallel_size", 1))
     explicit = args.values.get("kv_cache_memory_bytes")
-    devices = args.get("tensor_parallel_size", 1) * args.get("pipeline_parallel_size", 1)
     if explicit:
         return float(explicit) * devices
-    if machine.is_cpu:
-        space = float(environ.get("VLLM_CPU_KVCACHE_SPACE") or 0)
-        return (space or 4.0) * GIB
-    share = args.get("gpu_memory_utilization", 0.92 if version >= "0.20.0" else 0.9)
+    share = float(args.get("gpu_memory_utilization", 0.92 if version >= "0.20.0" else 0.9))
     other = min(0.6 * GIB, 0.03 * machine.memory)
     return (machine.memory * share - other - made.activation - made.graphs) * devices - shape.weights
 

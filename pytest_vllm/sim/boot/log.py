@@ -70,14 +70,18 @@ def engine(d: Deployment) -> Iterator[tuple[float, Line]]:
     core, worker = "EngineCore", "Worker" if d.version >= "0.12.0" else "EngineCore"
     args = d.args
     config = (
-        f"model='{d.model}', speculative_config={args.get('speculative_config')}, tokenizer='{d.model}', dtype=torch.bfloat16, "
-        f"max_seq_len={d.capacity.max_model_len}, download_dir={args.get('download_dir')!r}, load_format=auto, "
+        f"model='{d.model}', speculative_config={args.get('speculative_config')}, tokenizer='{d.model}', "
+        "dtype=torch.bfloat16, "
+        f"max_seq_len={d.capacity.max_model_len}, download_dir={args.get('download_dir')!r}, "
+        "load_format=auto, "
         f"tensor_parallel_size={args.get('tensor_parallel_size', 1)}, pipeline_parallel_size="
-        f"{args.get('pipeline_parallel_size', 1)}, data_parallel_size={args.get('data_parallel_size', 1)}, quantization="
+        f"{args.get('pipeline_parallel_size', 1)}, data_parallel_size={args.get('data_parallel_size', 1)}, "
+        "quantization="
         f"{d.shape.quantization if d.shape.quantization != 'none' else None}, enforce_eager="
         f"{bool(args.get('enforce_eager'))}, kv_cache_dtype={args.get('kv_cache_dtype', 'auto')}, seed="
         f"{args.get('seed') or 0}, served_model_name={(args.get('served_model_name') or [d.model])[0]}, "
-        f"enable_prefix_caching={d.capacity.prefix_caching}, enable_chunked_prefill={d.capacity.chunked_prefill}"
+        f"enable_prefix_caching={d.capacity.prefix_caching}, "
+        f"enable_chunked_prefill={d.capacity.chunked_prefill}"
     )
     yield (
         6.0,
@@ -98,7 +102,10 @@ def attention(d: Deployment) -> str:
         name = "FLASHINFER"
     if d.version < "0.12.0":
         return f"Using {'Flash Attention' if name == 'FLASH_ATTN' else name} backend on V1 engine."
-    return f"Using {name} attention backend out of potential backends: ['FLASH_ATTN', 'FLASHINFER', 'TRITON_ATTN']."
+    return (
+        f"Using {name} attention backend out of potential backends: ['FLASH_ATTN', 'FLASHINFER', "
+        "'TRITON_ATTN']."
+    )
 
 
 def _weights(d: Deployment, worker: str) -> Iterator[tuple[float, Line]]:
@@ -106,7 +113,11 @@ def _weights(d: Deployment, worker: str) -> Iterator[tuple[float, Line]]:
     seconds = d.shape.weights / LOAD_RATE
     for number in range(shards + 1):
         share = 100 * number // shards
-        text = f"Loading safetensors checkpoint shards: {share:3d}% Completed | {number}/{shards} [{int(seconds * number / shards) // 60:02d}:{int(seconds * number / shards) % 60:02d}<00:00,  1.00s/it]"
+        text = (
+            f"Loading safetensors checkpoint shards: {share:3d}% Completed | {number}/{shards} "
+            f"[{int(seconds * number / shards) // 60:02d}:{int(seconds * number / shards) % 60:02d}<00:00,  "
+            "1.00s/it]"
+        )
         yield seconds / shards if number else 0.1, ("", "", "", text)
     if d.version >= "0.8.0":
         yield 0.1, (worker, "INFO", "default_loader.py:501", f"Loading weights took {seconds:.2f} seconds")
@@ -143,7 +154,10 @@ def _memory(d: Deployment, core: str, worker: str) -> Iterator[tuple[float, Line
     capacity = d.capacity
     if d.machine.is_cpu:
         if d.version >= "0.20.0":
-            text = f"Explicitly set ({capacity.kv_memory / GIB:.1f}/{d.machine.memory / GIB:.2f}) GiB for KV cache on node 0."
+            text = (
+                f"Explicitly set ({capacity.kv_memory / GIB:.1f}/{d.machine.memory / GIB:.2f}) GiB for KV "
+                "cache on node 0."
+            )
             yield 0.2, (worker, "INFO", "cpu_worker.py:260", text)
     elif d.version >= "0.9.2":
         yield (
@@ -198,7 +212,10 @@ def listening(d: Deployment, server: Server, host: str, port: int) -> Iterator[L
     if d.version >= "0.10.1":
         yield api, "INFO", "entry.py:136", f"Supported tasks: {tasks}"
     if server.settings.auto_tools:
-        text = '"auto" tool choice has been enabled. Please note that while the parallel_tool_calls client option is '
+        text = (
+            '"auto" tool choice has been enabled. Please note that while the parallel_tool_calls client '
+            "option is "
+        )
         yield api, "INFO", "serving.py:150", text + "preset for compatibility reasons, it will be ignored."
     if server.settings.dev_mode:
         text = "SECURITY WARNING: Development endpoints are enabled! This should NOT be used in production!"

@@ -67,14 +67,20 @@ def _auto_tools(d: Deployment) -> str | None:
 def _template(d: Deployment) -> str | None:
     path = d.args.get("chat_template")
     if path and "\n" not in path and "{" not in path and not d.exists(path):
-        return f"The supplied chat template string ({path}) appears path-like, but doesn't exist! Tried: {path} and {path}"
+        return (
+            f"The supplied chat template string ({path}) appears path-like, but doesn't exist! Tried: "
+            f"{path} and {path}"
+        )
     return None
 
 
 @rule("model_flag_with_serve", "arguments")
 def _model_flag(d: Deployment) -> str | None:
     if d.model_flag and Version("0.8.5") <= d.version < "0.11.1":
-        return "With `vllm serve`, you should provide the model as a positional argument or in a config file instead of via the `--model` option."
+        return (
+            "With `vllm serve`, you should provide the model as a positional argument or in a config file "
+            "instead of via the `--model` option."
+        )
     return None
 
 
@@ -120,8 +126,10 @@ def _length(d: Deployment) -> str | None:
         return None
     return (
         f"User-specified max_model_len ({given}) is greater than the derived max_model_len "
-        f"(max_position_embeddings={context} or model_max_length=None in model's config.json). To allow overriding this "
-        "maximum, set the env var VLLM_ALLOW_LONG_MAX_MODEL_LEN=1. VLLM_ALLOW_LONG_MAX_MODEL_LEN must be used with "
+        f"(max_position_embeddings={context} or model_max_length=None in model's config.json). To allow "
+        "overriding this "
+        "maximum, set the env var VLLM_ALLOW_LONG_MAX_MODEL_LEN=1. VLLM_ALLOW_LONG_MAX_MODEL_LEN must be "
+        "used with "
         "extreme caution. If the model uses relative position encoding (RoPE), positions exceeding "
         "derived_max_model_len lead to nan."
     )
@@ -133,8 +141,10 @@ def _budget(d: Deployment) -> str | None:
     if d.capacity.chunked_prefill or tokens >= length:
         return None
     return (
-        f"max_num_batched_tokens ({tokens}) is smaller than max_model_len ({length}). This effectively limits the "
-        "maximum sequence length to max_num_batched_tokens and makes vLLM reject longer sequences. Please increase "
+        f"max_num_batched_tokens ({tokens}) is smaller than max_model_len ({length}). This effectively "
+        "limits the "
+        "maximum sequence length to max_num_batched_tokens and makes vLLM reject longer sequences. Please "
+        "increase "
         "max_num_batched_tokens or decrease max_model_len."
     )
 
@@ -160,7 +170,10 @@ def _heads(d: Deployment) -> str | None:
     degree = d.args.get("tensor_parallel_size", 1)
     if d.shape.heads % degree == 0:
         return None
-    return f"Total number of attention heads ({d.shape.heads}) must be divisible by tensor parallel size ({degree})."
+    return (
+        f"Total number of attention heads ({d.shape.heads}) must be divisible by tensor parallel size "
+        f"({degree})."
+    )
 
 
 @rule("ep_dense", "config")
@@ -176,7 +189,8 @@ def _quantization(d: Deployment) -> str | None:
     if not given or own in ("none", "") or given == own or own.startswith(given) or given.startswith(own):
         return None
     return (
-        f"Quantization method specified in the model config ({own}) does not match the quantization method specified "
+        f"Quantization method specified in the model config ({own}) does not match the quantization method "
+        "specified "
         f"in the `quantization` argument ({given})."
     )
 
@@ -203,7 +217,10 @@ def _speculation(d: Deployment) -> str | None:
     config = d.args.get("speculative_config")
     if not isinstance(config, dict) or not config.get("model") or config.get("num_speculative_tokens"):
         return None
-    return "num_speculative_tokens must be provided with speculative model unless the draft model config contains an n_predict parameter."
+    return (
+        "num_speculative_tokens must be provided with speculative model unless the draft model config "
+        "contains an n_predict parameter."
+    )
 
 
 @rule("env_unknown_strict", "config")
@@ -232,8 +249,10 @@ def _taken(d: Deployment) -> str | None:
     if d.machine.is_cpu or d.version < "0.9.2" or free >= wanted or not taken:
         return None
     return (
-        f"Free memory on device cuda:0 ({_gib(free)}/{_gib(d.machine.memory)} GiB) on startup is less than desired GPU "
-        f"memory utilization ({share}, {_gib(wanted)} GiB). Decrease GPU memory utilization or reduce GPU memory used "
+        f"Free memory on device cuda:0 ({_gib(free)}/{_gib(d.machine.memory)} GiB) on startup is less than "
+        "desired GPU "
+        f"memory utilization ({share}, {_gib(wanted)} GiB). Decrease GPU memory utilization or reduce GPU "
+        "memory used "
         "by other processes."
     )
 
@@ -242,7 +261,10 @@ def _taken(d: Deployment) -> str | None:
 def _no_memory(d: Deployment) -> str | None:
     if d.capacity.kv_memory > 0 and d.capacity.num_blocks > 0:
         return None
-    return f"No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine. {_SEE}"
+    return (
+        "No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
+        f"initializing the engine. {_SEE}"
+    )
 
 
 @rule("kv_lt_one_request", "engine")
@@ -253,9 +275,12 @@ def _too_long(d: Deployment) -> str | None:
         return None
     need = -(-length // capacity.block_size) * capacity.block_size * capacity.kv_bytes
     return (
-        f"To serve at least one request with the model's max seq len ({length}), ({_gib(need)} GiB KV cache is needed, "
-        f"which is larger than the available KV cache memory ({_gib(capacity.kv_memory)} GiB). Based on the available "
-        f"memory, the estimated maximum model length is {tokens}. Try increasing `gpu_memory_utilization` or decreasing "
+        f"To serve at least one request with the model's max seq len ({length}), ({_gib(need)} GiB KV cache "
+        "is needed, "
+        f"which is larger than the available KV cache memory ({_gib(capacity.kv_memory)} GiB). Based on the "
+        "available "
+        f"memory, the estimated maximum model length is {tokens}. Try increasing `gpu_memory_utilization` "
+        "or decreasing "
         f"`max_model_len` when initializing the engine. {_SEE}"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from pytest_vllm.sim.boot import log
 from pytest_vllm.sim.boot.deployment import Deployment
 from pytest_vllm.sim.boot.rules import Rule, broken
 from pytest_vllm.sim.clock import Clock
+from pytest_vllm.sim.defects.failure import BootFailure
 from pytest_vllm.sim.engine.core import Engine
 from pytest_vllm.sim.http.server import Connection
 
@@ -24,15 +26,6 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.cli import Options
     from pytest_vllm.sim.defects.hooks import Hooks
     from pytest_vllm.sim.versions import Version
-
-
-class BootFailure(Exception):  # noqa: N818 - it is how vLLM ends, not an error of ours
-    """The server does not come up: what it prints, and the exit status."""
-
-    def __init__(self, lines: list[str], status: int = 1) -> None:
-        """Keep both."""
-        super().__init__(lines[-1])
-        self.lines, self.status = lines, status
 
 
 class Printer:
@@ -89,11 +82,18 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     server.started = clock.wall()
     server.meters.started = server.started
+    await _until_ready(hooks.run("ready", 0.0, settings), stop)
     await listening.start_serving()
     for line in log.listening(deployment, server, host, listening.sockets[0].getsockname()[1]):
         printer(line)
     await stop.wait()
     return await _end(listening, connections, server, printer)
+
+
+async def _until_ready(seconds: float, stop: asyncio.Event) -> None:
+    if seconds > 0:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), seconds)
 
 
 async def _end(
@@ -124,7 +124,7 @@ def _last_words(rule: Rule, message: str, d: Deployment) -> list[str]:
         if wrapped:
             last = [
                 "pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig",
-                f"  Value error, {message} [type=value_error, input_value=ArgsKwargs((), {{...}}), input_type=ArgsKwargs]",
+                f"  Value error, {message} [type=value_error, input_value=ArgsKwargs((), {{...}})]",
                 "    For further information visit https://errors.pydantic.dev/2.12/v/value_error",
             ]
         return [*_traceback("arg_utils.py", "create_engine_config"), *last]
@@ -135,7 +135,10 @@ def _last_words(rule: Rule, message: str, d: Deployment) -> list[str]:
     ]
     wall = Clock().wall()
     lines = [log.formatted(("EngineCore", "ERROR", "core.py:1345", text), d, wall) for text in core]
-    failed = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}"
+    failed = (
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): "
+        "{'EngineCore': 1}"
+    )
     return [*lines, *_traceback("utils.py", "wait_for_engine_startup"), failed]
 
 

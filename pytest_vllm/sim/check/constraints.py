@@ -117,11 +117,8 @@ def _walk(node: Any, root: Any) -> None:
         if isinstance(kind, str) and kind not in TYPES:
             raise ApiError(f"Failed to convert the JSON schema to a grammar: Unsupported type {kind!r}")
     reference = node.get("$ref")
-    if isinstance(reference, str):
-        if resolve(reference, root) is None:
-            raise ApiError(
-                f"Failed to convert the JSON schema to a grammar: Cannot find field in {reference}"
-            )
+    if isinstance(reference, str) and resolve(reference, root) is None:
+        raise ApiError(f"Failed to convert the JSON schema to a grammar: Cannot find field in {reference}")
     for key, value in node.items():
         if key not in ("enum", "const", "default", "examples"):
             _walk(value, root)

@@ -29,7 +29,9 @@ class Fields:
             return body, [_entry(kind, ["body"], message, body)]
         return self._object(self.known[name], body, ["body"], self.absent.get(name, set()))
 
-    def _node(self, node: Any, value: Any, loc: list[str]) -> tuple[Any, list[Entry]]:
+    def _node(  # noqa: PLR0911 - one return per kind
+        self, node: Any, value: Any, loc: list[str]
+    ) -> tuple[Any, list[Entry]]:
         if "$ref" in node:
             name = node["$ref"]
             return self._node(self.known[name], value, loc)
@@ -131,7 +133,9 @@ def _string(node: Any, value: Any, loc: list[str]) -> tuple[Any, list[Entry]]:
     return value, []
 
 
-def _integer(node: Any, value: Any, loc: list[str]) -> tuple[Any, list[Entry]]:
+def _integer(  # noqa: PLR0911 - one return per kind
+    node: Any, value: Any, loc: list[str]
+) -> tuple[Any, list[Entry]]:
     if isinstance(value, str):
         try:
             return _bounds(node, int(value), loc)

@@ -136,7 +136,10 @@ def _cache_salt(body: Body) -> None:
     if not isinstance(salt, str) or not salt:
         raise Invalid("Parameter 'cache_salt' must be a non-empty string if provided.", "cache_salt")
     if len(salt) > MAX_SALT or any(char in "@/\\\x00" for char in salt):
-        text = "Parameter 'cache_salt' must be at most 128 characters and must not contain '@', '/', '\\\\', or NUL."
+        text = (
+            "Parameter 'cache_salt' must be at most 128 characters and must not contain '@', '/', '\\\\', "
+            "or NUL."
+        )
         raise Invalid(text, "cache_salt")
 
 
@@ -152,7 +155,10 @@ def _prompt_count(body: Body) -> None:
         and len(prompt) > MAX_PROMPTS
         and not all(type(part) is int for part in prompt)
     ):
-        text = f"prompt list length {len(prompt)} exceeds the maximum allowed count of {MAX_PROMPTS}. To increase "
+        text = (
+            f"prompt list length {len(prompt)} exceeds the maximum allowed count of {MAX_PROMPTS}. To "
+            "increase "
+        )
         raise Invalid(
             text + "this limit, set the VLLM_MAX_COMPLETION_PROMPTS environment variable.", "prompt"
         )

@@ -96,7 +96,10 @@ class Sampling:
         if self.n < 1:
             raise Invalid(f"n must be at least 1, got {self.n}.")
         if self.n > MAX_N:
-            text = f"n must be at most {MAX_N}, got {self.n}. To increase this limit, set the VLLM_MAX_N_SEQUENCES "
+            text = (
+                f"n must be at most {MAX_N}, got {self.n}. To increase this limit, set the "
+                "VLLM_MAX_N_SEQUENCES "
+            )
             raise Invalid(text + "environment variable.")
         for name in ("presence_penalty", "frequency_penalty"):
             if not -2 <= getattr(self, name) <= 2:

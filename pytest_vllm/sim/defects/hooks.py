@@ -12,26 +12,31 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Point: (the value that passes, the context behind it).
+#: Point: (the value that passes through and is returned, the context that comes with it).
 POINTS = {
-    "argv": ("list of serve arguments", ""),
-    "boot": ("None; may raise BootFailure or wait", "settings"),
-    "log": ("list of log lines to print", "settings"),
-    "route": ("None to go on; a Reply, or HANG, to answer at once", "request"),
+    "argv": ("the serve arguments, a list of words", ""),
+    "boot": ("None; raise BootFailure to end the start", "settings"),
+    "ready": ("seconds to wait before serving", "settings"),
+    "log": ("the log lines to print, a list", "deployment"),
+    "route": ("None to go on, a Reply to answer at once, HANG to never answer", "request"),
     "body": ("the JSON body of a request, before validation", "path"),
     "prompt": ("prompt token ids", "body"),
+    "turn": ("the Turn that the persona is asked", "body"),
     "answer": ("the persona's Answer", "turn"),
-    "output": ("one choice's Output: tokens and text", "body"),
+    "raw": ("the text as the model writes it, markers included", "turn"),
+    "output": ("one choice's Output: tokens and visible pieces", "body"),
     "step": ("virtual seconds of an engine step", "engine"),
-    "cache_hits": ("cached blocks a request finds", "sequence"),
+    "cache_hits": ("cached blocks that a request finds", "sequence"),
     "cancel": ("whether a client's departure is ignored", "sequence"),
+    "freed": ("whether a finished sequence gives its blocks back", "sequence"),
+    "finished": ("how many generations have ended", "server"),
     "json": ("the JSON body of a whole answer", "exchange"),
-    "events": ("the list of events of a stream", "exchange"),
-    "reply": ("status, headers and body of a whole answer", "exchange"),
-    "head": ("status and headers of a stream", "exchange"),
-    "metrics": ("the text of /metrics", "engine"),
-    "health": ("status of /health", "engine"),
-    "finished": ("how many generations have ended; may end the process", "server"),
+    "reply": ("the Reply of a whole answer: status, headers, body", "exchange"),
+    "head": ("(status, headers) of a stream", "exchange"),
+    "events": ("the events of a stream, a list", "exchange"),
+    "chunk": ("the bytes that go out for some events; None keeps them back", "exchange"),
+    "metrics": ("the text of /metrics", "engine; None when a recording is rewritten"),
+    "health": ("the status of /health", "engine"),
 }
 
 

@@ -6,15 +6,17 @@ import difflib
 import importlib
 import pkgutil
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.hooks import POINTS, Hooks
+from pytest_vllm.sim.defects.scope import only
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 #: Points at which a defect can also be applied to a recording, without a server.
-REWRITES = ("json", "events", "reply", "head", "metrics")
+REWRITES = ("json", "reply", "head", "events", "chunk", "metrics")
 
 
 @dataclass(frozen=True)
@@ -22,67 +24,80 @@ class Defect:
     """A named, deterministic fault.
 
     Args:
-        name: dotted, lower case.
+        name: dotted, lower case, `area.what-is-wrong`.
         area: the area that the first failing check must name.
         summary: what the server does wrong, one line.
-        on: hook points and the functions there.
+        on: functions by hook point.
         faults: ids of public faults that it stands for.
-        versions: the vLLM versions that show it, in words; empty for any.
+        versions: the vLLM versions that showed it, in words; empty for any.
         catches: check ids that are expected to fail.
-        needs: serve arguments without which it can't show, as a command line.
+        needs: serve arguments without which it can't show, as on the command line.
+        environ: environment without which it can't show.
     """
 
     name: str
     area: str
     summary: str
-    on: tuple[tuple[str, Callable[..., Any]], ...]
+    on: Mapping[str, Callable[..., Any]]
     faults: tuple[str, ...] = ()
     versions: str = ""
     catches: tuple[str, ...] = ()
-    needs: str = ""
+    needs: tuple[str, ...] = ()
+    environ: tuple[str, ...] = ()
 
     @property
     def rewrites(self) -> bool:
         """Whether it only rewrites answers, so that it can be applied to recordings."""
-        return all(point in REWRITES for point, _ in self.on)
+        return all(point in REWRITES for point in self.on)
 
 
 DEFECTS: dict[str, Defect] = {}
 
 
 def defect(
-    name: str,
-    *,
-    area: str,
-    on: str,
-    faults: Sequence[str] = (),
-    versions: str = "",
-    catches: Sequence[str] = (),
-    needs: str = "",
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a defect: the decorated function is hooked in at `on`; its docstring is the summary."""
-    if on not in POINTS:
-        raise ValueError(f"defect {name}: no hook point {on!r}, there are {', '.join(POINTS)}")
+    name: str, *, on: str, paths: Sequence[str] = (), **facts: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """Declare a defect: the decorated function is hooked in at `on`, its docstring is the summary.
+
+    Args:
+        name: see Defect, as for `facts`; the area is the name's first part unless given.
+        on: one of hooks.POINTS.
+        paths: only answers to requests whose path begins so, for points that know the exchange.
+        facts: area, faults, versions, catches, needs, environ.
+    """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         summary = (function.__doc__ or "").strip().split("\n")[0]
-        add(Defect(name, area, summary, ((on, function),), tuple(faults), versions, tuple(catches), needs))
+        add(name, summary, {on: only(paths, function) if paths else function}, **facts)
         return function
 
     return declare
 
 
-def add(made: Defect) -> None:
-    """Take a defect into the registry. Raises ValueError for a name that is taken or a missing summary."""
-    if made.name in DEFECTS:
-        raise ValueError(f"defect {made.name} is declared twice")
-    if not made.summary:
-        raise ValueError(f"defect {made.name} says in no docstring what the server does wrong")
-    DEFECTS[made.name] = made
+def add(name: str, summary: str, on: Mapping[str, Callable[..., Any]], **facts: Any) -> Defect:
+    """Take a defect into the registry, with one function or several.
+
+    Raises ValueError for a name that is taken, a missing summary or an unknown hook point.
+    """
+    for point in on:
+        if point not in POINTS:
+            raise ValueError(f"defect {name}: no hook point {point!r}, there are {', '.join(POINTS)}")
+    if name in DEFECTS:
+        raise ValueError(f"defect {name} is declared twice")
+    if not summary:
+        raise ValueError(f"defect {name} does not say what the server does wrong")
+    known: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()
+    }
+    area = str(known.pop("area", name.split(".", 1)[0]))
+    made = Defect(name, area, summary, dict(on), **known)
+    DEFECTS[name] = made
+    return made
 
 
+@cache
 def all_defects() -> dict[str, Defect]:
-    """Every defect, from all modules of `areas`."""
+    """Every defect by name, from all modules of `areas`."""
     from pytest_vllm.sim.defects import areas  # noqa: PLC0415 - areas declare through this module
 
     for module in pkgutil.iter_modules(areas.__path__):
@@ -100,11 +115,40 @@ def find(name: str) -> Defect:
     return known[name]
 
 
-def hooks_of(names: Sequence[str], seed: int = 0) -> Hooks:
-    """The hooks of some defects together. Raises ValueError for an unknown name."""
-    del seed
+def hooks_of(names: Sequence[str]) -> Hooks:
+    """The hooks of some defects together, in the order named. Raises ValueError for an unknown name."""
     hooks = Hooks()
     for name in names:
-        for point, function in find(name).on:
+        for point, function in find(name).on.items():
             hooks.add(point, function)
     return hooks
+
+
+def needed(names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Serve arguments and environment that some defects need to show."""
+    found = [find(name) for name in names]
+    words = [word for one in found for word in one.needs]
+    pairs = [pair.partition("=") for one in found for pair in one.environ]
+    return words, {name: value for name, _, value in pairs}
+
+
+def listing() -> list[dict[str, Any]]:
+    """All defects as plain data, for people and for `--json`."""
+    return [
+        {
+            "name": one.name,
+            "area": one.area,
+            "summary": one.summary,
+            "faults": list(one.faults),
+            "versions": one.versions,
+            "catches": list(one.catches),
+            "needs": list(one.needs),
+            "environ": list(one.environ),
+            "points": sorted(one.on),
+            "rewrites": one.rewrites,
+        }
+        for one in all_defects().values()
+    ]
+
+
+__all__ = ["DEFECTS", "Defect", "add", "all_defects", "defect", "find", "hooks_of", "listing", "needed"]

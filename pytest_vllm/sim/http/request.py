@@ -11,7 +11,7 @@ _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _REQUEST_LINE = re.compile(rb"([A-Z][A-Z-]*) ([^ ]+) HTTP/1\.([01])")
 
 
-class BadRequest(ValueError):
+class BadRequest(ValueError):  # noqa: N818 - the name of the status
     """The bytes are no HTTP request."""
 
 

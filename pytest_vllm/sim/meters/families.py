@@ -73,7 +73,9 @@ def exported(name: str, entry: dict[str, Any], server: Server) -> bool:
     return not when
 
 
-def _samples(name: str, entry: dict[str, Any], server: Server) -> list[tuple[dict[str, str], Any]] | None:
+def _samples(  # noqa: PLR0911 - one return per kind
+    name: str, entry: dict[str, Any], server: Server
+) -> list[tuple[dict[str, str], Any]] | None:
     engine, settings = server.engine, server.settings
     base = {"model_name": settings.name}
     if "engine" in str(settings.version.pick(entry["labels"])) or "@base" in str(entry["labels"]):
@@ -102,7 +104,9 @@ def _samples(name: str, entry: dict[str, Any], server: Server) -> list[tuple[dic
     return [(base, stats.counters[name.removesuffix("_total")])]
 
 
-def _labelled(name: str, server: Server) -> tuple[str, dict[str, Any]] | None:
+def _labelled(  # noqa: PLR0911 - one return per family
+    name: str, server: Server
+) -> tuple[str, dict[str, Any]] | None:
     engine, stats, version = server.engine, server.engine.stats, server.settings.version
     prompt, cached = stats.counters["prompt_tokens"], stats.counters["prompt_tokens_cached"]
     if name == "request_success_total":

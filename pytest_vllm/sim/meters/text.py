@@ -178,18 +178,27 @@ def _http(lines: list[str], server: Server) -> None:
         ("request", meters.received, "incoming requests"),
         ("response", meters.sent, "outgoing responses"),
     ):
-        text = f"Content length of {which} by handler. Only value of header is respected. Otherwise ignored. No percentile calculated. "
+        text = (
+            f"Content length of {which} by handler. Only value of header is respected. Otherwise ignored. "
+            "No percentile calculated. "
+        )
         full = f"http_{name}_size_bytes"
         _head(lines, full, text, "summary")
         for handler, (count, total) in sizes.items():
             lines.append(f'{full}_count{{handler="{handler}"}} {number(count)}')
             lines.append(f'{full}_sum{{handler="{handler}"}} {number(total)}')
         created_lines(full, text, [{"handler": handler} for handler in sizes])
-    fine = "Latency with many buckets but no API specific labels. Made for more accurate percentile calculations. "
+    fine = (
+        "Latency with many buckets but no API specific labels. Made for more accurate percentile "
+        "calculations. "
+    )
     _head(lines, "http_request_duration_highr_seconds", fine, "histogram")
     _histogram(lines, "http_request_duration_highr_seconds", {}, meters.fine)
     created_lines("http_request_duration_highr_seconds", fine, [{}])
-    coarse = "Latency with only few buckets by handler. Made to be only used if aggregation by handler is important. "
+    coarse = (
+        "Latency with only few buckets by handler. Made to be only used if aggregation by handler is "
+        "important. "
+    )
     _head(lines, "http_request_duration_seconds", coarse, "histogram")
     labels = [{"handler": handler, "method": method} for handler, method in meters.coarse]
     for label, histogram in zip(labels, meters.coarse.values(), strict=True):

@@ -41,11 +41,11 @@ class Reader:
         parts: list[Part] = []
         while True:
             before = (self.rest, self.inside)
-            parts += self.inner(finished=finished) if self.inside else self._outside(finished=finished)
+            parts += self.inner() if self.inside else self._outside(finished=finished)
             if (self.rest, self.inside) == before:
                 return [part for part in parts if part[2] or part[0] == "name"]
 
-    def inner(self, *, finished: bool) -> list[Part]:
+    def inner(self) -> list[Part]:
         """Read inside of a call; leave `self.rest` unchanged when more is needed."""
         raise NotImplementedError
 
@@ -85,7 +85,7 @@ class JsonCalls(Reader):
         """A call or a list of calls begins."""
         self.value, self.named = None, False
 
-    def inner(self, *, finished: bool) -> list[Part]:
+    def inner(self) -> list[Part]:
         """Name, then arguments, then what closes the call."""
         if self.value is not None and not self.value.ended:
             text, self.rest = self.value.take(self.rest)
@@ -166,7 +166,7 @@ class Llama3(JsonCalls):
 
 
 class DeepSeek(Reader):
-    """`<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>…<｜tool▁sep｜>…<｜tool▁call▁end｜>`, V3 and V3.1 style."""
+    """Calls between DeepSeek's own markers, in the styles of V3 and V3.1."""
 
     markers = (_BEGIN,)
     head = re.compile(
@@ -183,7 +183,7 @@ class DeepSeek(Reader):
         super().__init__()
         self.value: JsonValue | None = None
 
-    def inner(self, *, finished: bool) -> list[Part]:
+    def inner(self) -> list[Part]:
         """Calls one after the other, until the end of all."""
         if self.value is not None:
             text, self.rest = self.value.take(self.rest)
@@ -229,7 +229,7 @@ class QwenXml(Reader):
         """A call begins."""
         self.named, self.given = "", 0
 
-    def inner(self, *, finished: bool) -> list[Part]:
+    def inner(self) -> list[Part]:
         """The name, whole parameters one by one, the end."""
         if not self.named:
             found = self.function.match(self.rest)

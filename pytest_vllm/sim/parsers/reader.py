@@ -137,7 +137,9 @@ class MessageReader:
 
     def _whole_calls(self, text: str) -> tuple[str | None, list[dict[str, Any]]]:
         assert self._tools is not None  # noqa: S101 - the caller looked
-        content, names, arguments = "", {}, {}
+        content = ""
+        names: dict[int, str] = {}
+        arguments: dict[int, str] = {}
         for kind, number, part in self._tools.feed(text, finished=True):
             if kind == "text":
                 content += part

@@ -10,7 +10,7 @@ BEGIN, END = "<think>", "</think>"
 class ReasoningReader:
     """Splits text that comes in pieces into (thoughts, answer) parts.
 
-    Before the end marker everything is thought, whether or not it was opened: templates open it in the prompt.
+    Before the end marker everything is thought, opened or not: templates may open it in the prompt.
     """
 
     def __init__(self, *, thinking: bool = True) -> None:

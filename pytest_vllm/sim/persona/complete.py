@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.sim.persona.knowledge import CAPITALS
-from pytest_vllm.sim.persona.talk import SENTENCES, arithmetic, reply
+from pytest_vllm.sim.persona.knowledge import CAPITALS, arithmetic
+from pytest_vllm.sim.persona.talk import SENTENCES, reply
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.persona.turn import Turn

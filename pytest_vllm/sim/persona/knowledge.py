@@ -5,20 +5,21 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.persona.turn import Turn
 
 CAPITALS = {
     "france": "Paris", "germany": "Berlin", "italy": "Rome", "spain": "Madrid", "japan": "Tokyo",
-    "norway": "Oslo", "sweden": "Stockholm", "finland": "Helsinki", "denmark": "Copenhagen", "poland": "Warsaw",
-    "portugal": "Lisbon", "austria": "Vienna", "switzerland": "Bern", "greece": "Athens", "ireland": "Dublin",
-    "england": "London", "the united kingdom": "London", "the united states": "Washington, D.C.",
-    "canada": "Ottawa", "china": "Beijing", "india": "New Delhi", "russia": "Moscow", "egypt": "Cairo",
-    "brazil": "Brasilia", "argentina": "Buenos Aires", "australia": "Canberra", "mexico": "Mexico City",
-    "south korea": "Seoul", "the netherlands": "Amsterdam", "belgium": "Brussels", "hungary": "Budapest",
-    "turkey": "Ankara", "kenya": "Nairobi", "peru": "Lima", "chile": "Santiago", "cuba": "Havana",
+    "norway": "Oslo", "sweden": "Stockholm", "finland": "Helsinki", "denmark": "Copenhagen",
+    "poland": "Warsaw", "portugal": "Lisbon", "austria": "Vienna", "switzerland": "Bern", "greece": "Athens",
+    "ireland": "Dublin", "england": "London", "the united kingdom": "London", "brazil": "Brasilia",
+    "the united states": "Washington, D.C.", "canada": "Ottawa", "china": "Beijing", "india": "New Delhi",
+    "russia": "Moscow", "egypt": "Cairo", "argentina": "Buenos Aires", "australia": "Canberra",
+    "mexico": "Mexico City", "south korea": "Seoul", "the netherlands": "Amsterdam", "belgium": "Brussels",
+    "hungary": "Budapest", "turkey": "Ankara", "kenya": "Nairobi", "peru": "Lima", "chile": "Santiago",
+    "cuba": "Havana",
 }  # fmt: skip
 FACTS = (
     (r"color|colour.*sky|sky.*colou?r", "The sky is blue."),
@@ -34,7 +35,7 @@ FACTS = (
     (r"^\s*(hi|hello|hey)\b", "Hello! How can I help you today?"),
     (r"who are you|your name", "I am a helpful assistant."),
 )
-_OPERATORS = {
+_OPERATORS: dict[type, Any] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -49,7 +50,7 @@ _WORDS = {
     " times ": "*",
     " multiplied by ": "*",
     " divided by ": "/",
-    "×": "*",
+    "\u00d7": "*",
     "÷": "/",
 }
 _SUM = re.compile(r"-?\d[\d\s.()]*(?:[-+*/%x]\s*\(?-?\d[\d.\s()]*)+")
@@ -103,9 +104,7 @@ def evaluate(node: ast.AST) -> float:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return node.value
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        result: float = _OPERATORS[type(node.op)](evaluate(node.left), evaluate(node.right))
-        return result
+        return float(_OPERATORS[type(node.op)](evaluate(node.left), evaluate(node.right)))
     if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
-        result = _OPERATORS[type(node.op)](evaluate(node.operand))
-        return result
+        return float(_OPERATORS[type(node.op)](evaluate(node.operand)))
     raise ValueError("no sum")

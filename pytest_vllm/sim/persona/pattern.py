@@ -24,7 +24,7 @@ def _sequence(items: Any, groups: dict[int, str]) -> str:
     return "".join(_item(kind, value, groups) for kind, value in items)
 
 
-def _item(kind: Any, value: Any, groups: dict[int, str]) -> str:
+def _item(kind: Any, value: Any, groups: dict[int, str]) -> str:  # noqa: C901, PLR0911 - one return per kind
     if kind is kinds.LITERAL:
         return chr(value)
     if kind is kinds.NOT_LITERAL:
@@ -68,18 +68,18 @@ def _member(options: list[Any]) -> str:
 def _fits(char: str, option: Any) -> bool:
     kind, value = option
     if kind is kinds.LITERAL:
-        return ord(char) == value
+        return bool(ord(char) == value)
     if kind is kinds.RANGE:
         return bool(value[0] <= ord(char) <= value[1])
     name = str(value)
     shown = {"DIGIT": char.isdigit(), "WORD": char.isalnum() or char == "_", "SPACE": char.isspace()}
     hit = shown.get(name.rsplit("_", 1)[-1], False)
-    return not hit if "_NOT_" in name else hit
+    return bool(hit != ("_NOT_" in name))
 
 
 def example_of_grammar(grammar: str) -> str:
     """A text that an EBNF or Lark grammar derives: first alternatives, fewest repetitions."""
-    rules = {name: body for name, body in _RULE.findall(grammar)}
+    rules = dict(_RULE.findall(grammar))
     start = "root" if "root" in rules else "start" if "start" in rules else next(iter(rules), "")
     return _Derivation(rules).rule(start, 0)
 

@@ -88,6 +88,7 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
             base += server.asked[digest]
             server.asked[digest] += sampling.n
     turn.seed = f"{server.settings.seed}/{digest}"
+    turn = server.hooks.run("turn", turn, body)
     outputs = []
     for number in range(sampling.n):
         turn.variant = 0 if greedy else base + number
@@ -95,7 +96,8 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
         if body.get("model") in server.loras and not turn.constraint and not answer.calls:
             answer.content = f"Ahoy! {answer.content}"
         answer = server.hooks.run("answer", answer, turn)
-        output = produce(raw_text(server, turn, answer), lambda: filler(turn), sampling, server.tokens)
+        raw = server.hooks.run("raw", raw_text(server, turn, answer), turn)
+        output = produce(raw, lambda: filler(turn), sampling, server.tokens)
         outputs.append(server.hooks.run("output", output, body))
     return outputs
 
@@ -152,7 +154,7 @@ def _thoughts(turn: Turn) -> str:
     asked = " ".join(turn.asked.split()[:12])
     return turn.pick(
         [
-            f'The user asks: "{asked}". Let me think about it step by step. The answer should be short and right.',
+            f'The user asks: "{asked}". Let me think step by step. The answer should be short and right.',
             f'I am asked: "{asked}". I recall what I know and check it once more before I answer.',
         ]
     )

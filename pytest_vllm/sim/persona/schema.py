@@ -48,7 +48,9 @@ class Filler:
         self.turn, self.root = turn, root
         self.numbers = [float(text) for text in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])", turn.asked)]
 
-    def value(self, schema: Any, name: str = "", depth: int = 0) -> Any:
+    def value(  # noqa: PLR0911 - one return per kind
+        self, schema: Any, name: str = "", depth: int = 0
+    ) -> Any:
         """A value that validates."""
         if schema is True or not isinstance(schema, dict) or not schema or depth > 2 * MAX_DEPTH:
             return self._text({}, name)

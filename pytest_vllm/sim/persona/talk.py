@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 
     from pytest_vllm.sim.persona.turn import Turn
 
-_QUOTED = r"[\"'“‘`]([^\"'”’`]+)[\"'”’`]"
+_QUOTED = r"[\"'\u201c\u2018`]([^\"'\u201d\u2019`]+)[\"'\u201d\u2019`]"
 _SAY = re.compile(
     r"(?:repeat|reply|respond|answer|say|echo|write|output|print|return)\b[^.\n]*?"
     r"(?:with|only|exactly|word|phrase|text|following|this|code|:)[^.\n]*?" + _QUOTED,
     re.IGNORECASE,
 )
 _SAY_BARE = re.compile(
-    r"(?:repeat after me|reply with exactly|say exactly|repeat this(?: text)?|repeat the following(?: text)?|echo)"
+    r"(?:repeat after me|reply with exactly|say exactly|repeat this(?: text)?|repeat the following(?: "
+    r"text)?|echo)"
     r"(?: exactly)?:\s*(.+)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -37,7 +37,7 @@ class Turn:
     @property
     def rng(self) -> random.Random:
         """Chance, the same for the same turn."""
-        return random.Random(f"{self.seed}/{self.variant}")
+        return random.Random(f"{self.seed}/{self.variant}")  # noqa: S311 - repeatable, not secret
 
     def pick(self, phrasings: list[str]) -> str:
         """The first phrasing when greedy; neighbouring variants take different ones."""

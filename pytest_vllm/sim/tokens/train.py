@@ -10,6 +10,7 @@ import ast
 import json
 import sysconfig
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 from pytest_vllm.sim.tokens.tokenizer import WORDS
@@ -36,7 +37,7 @@ def merges(counts: Counter[bytes], number: int) -> list[bytes]:
     pairs: Counter[tuple[bytes, bytes]] = Counter()
     where: defaultdict[tuple[bytes, bytes], set[bytes]] = defaultdict(set)
     for word, parts in pieces.items():
-        for pair in zip(parts, parts[1:], strict=False):
+        for pair in pairwise(parts):
             pairs[pair] += counts[word]
             where[pair].add(word)
     learnt: list[bytes] = []
@@ -48,37 +49,26 @@ def merges(counts: Counter[bytes], number: int) -> list[bytes]:
             learnt.append(merged)
             known.add(merged)
         for word in sorted(where.pop(best)):
-            _merge(word, best, pieces, pairs, where, counts[word])
-        pairs.pop(best, None)
+            old = pieces[word]
+            pieces[word] = new = joined(old, best)
+            for pair in pairwise(old):
+                pairs[pair] -= counts[word]
+            for pair in pairwise(new):
+                pairs[pair] += counts[word]
+                where[pair].add(word)
+        del pairs[best]
     return learnt
 
 
-def _merge(
-    word: bytes,
-    best: tuple[bytes, bytes],
-    pieces: dict[bytes, list[bytes]],
-    pairs: Counter[tuple[bytes, bytes]],
-    where: defaultdict[tuple[bytes, bytes], set[bytes]],
-    count: int,
-) -> None:
-    old = pieces[word]
-    new: list[bytes] = []
+def joined(parts: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
+    """The parts with every occurrence of a pair made one."""
+    made: list[bytes] = []
     at = 0
-    while at < len(old):
-        if at + 1 < len(old) and (old[at], old[at + 1]) == best:
-            new.append(old[at] + old[at + 1])
-            at += 2
-        else:
-            new.append(old[at])
-            at += 1
-    for pair in zip(old, old[1:], strict=False):
-        pairs[pair] -= count
-        if pairs[pair] <= 0:
-            del pairs[pair]
-    for pair in zip(new, new[1:], strict=False):
-        pairs[pair] += count
-        where[pair].add(word)
-    pieces[word] = new
+    while at < len(parts):
+        size = 2 if tuple(parts[at : at + 2]) == pair else 1
+        made.append(b"".join(parts[at : at + size]))
+        at += size
+    return made
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Defects, one module per area."""
+"""The defects, one module per area; a module is found by being here."""
