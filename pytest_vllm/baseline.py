@@ -44,8 +44,17 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a run differs from a baseline: check ids, sorted."""
+    """How a run differs from a baseline.
 
+    Args:
+        baseline: what the run was compared with.
+        broken: ids of checks that held and do not any more, sorted, as all of these are.
+        fixed: ids of checks that hold now and did not.
+        new: ids of checks that the baseline does not know.
+        gone: ids of checks that only the baseline knows.
+    """
+
+    baseline: Baseline
     broken: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
@@ -70,6 +79,7 @@ def compare(results: Iterable[Result], baseline: Baseline, *, partial: bool = Fa
     before = {check: Verdict(verdict) for check, verdict in baseline.verdicts.items()}
     both = now.keys() & before.keys()
     return Comparison(
+        baseline,
         broken=tuple(sorted(c for c in both if before[c] in HOLDS and now[c] not in HOLDS)),
         fixed=tuple(sorted(c for c in both if before[c] not in HOLDS and now[c] in HOLDS)),
         new=tuple(sorted(now.keys() - before.keys())),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm import __version__, judge
+from pytest_vllm.remembered import comparisons, save_baseline
 from pytest_vllm.report import terminal
 from pytest_vllm.report.write import write_all
 from pytest_vllm.runrecord import BootFailure, RunRecord, ServerRun
@@ -91,7 +92,9 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         replayed=str(session.options.replay or ""),
         own_failures=len(session.own_failures),
         strict=session.options.strict,
+        comparisons=comparisons(session, results),
     )
+    save_baseline(session, results)
     session.record = record
     _write(record, session)
     return decision.exit_code

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from pytest_vllm.baseline import Comparison
     from pytest_vllm.profile.model import Waiver
     from pytest_vllm.target import Server
     from pytest_vllm.verdict import Decision, Result
@@ -125,6 +126,7 @@ class RunRecord:
         boot_failures: profiles whose server could not be started.
         own_failures: failing tests of the person's own that are not checks.
         strict: whether advisory and undecided SHOULD checks count like MUST checks.
+        comparisons: how the run differs from the baseline, for each profile that has one.
     """
 
     run_id: str
@@ -141,6 +143,7 @@ class RunRecord:
     boot_failures: tuple[BootFailure, ...] = ()
     own_failures: int = 0
     strict: bool = False
+    comparisons: tuple[Comparison, ...] = ()
 
     @property
     def simulated(self) -> bool:

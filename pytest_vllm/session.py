@@ -18,9 +18,11 @@ import pytest
 
 from pytest_vllm.profile.load import ProfileError, load
 from pytest_vllm.recordings import Recordings
+from pytest_vllm.remembered import read_baseline
 from pytest_vllm.runstate import ServerState, read_state
 
 if TYPE_CHECKING:
+    from pytest_vllm.baseline import Baseline
     from pytest_vllm.gate import Gate
     from pytest_vllm.options import Options
     from pytest_vllm.profile.model import Profile
@@ -45,6 +47,7 @@ class GateSession:
         missed: what was asked for by `--vllm-check` and names nothing, in words.
         partial: whether some collected checks were left out.
         record: what the reports tell; None until the end.
+        baselines: what was true last time, by profile.
     """
 
     options: Options
@@ -59,6 +62,7 @@ class GateSession:
     missed: list[str] = field(default_factory=list)
     partial: bool = False
     record: RunRecord | None = None
+    baselines: dict[str, Baseline] = field(default_factory=dict)
     _states: dict[str, ServerState] = field(default_factory=dict)
     _recordings: dict[str, Recordings] = field(default_factory=dict)
 
@@ -96,6 +100,7 @@ def open_session(config: pytest.Config, options: Options) -> GateSession:
     """This run's session, its profiles loaded. Raises pytest.UsageError on a bad one."""
     session = GateSession(options, run_folder(config, options), load_profiles(options, config.rootpath))
     session.worker = hasattr(config, "workerinput")
+    session.baselines = read_baseline(options.baseline)
     return session
 
 

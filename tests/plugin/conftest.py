@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.plugin.running import Gate, Run
 
-class Run:
-    """One finished pytest run, with what it left in its run folder."""
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-    def __init__(self, result: pytest.RunResult, folder: Path) -> None:
-        self.result = result
-        self.exit = int(result.ret)
-        self.text = "\n".join([*result.outlines, *result.errlines])
-        self.folders = sorted((folder / ".vllm" / "runs").glob("*"))
-
-    @property
-    def report(self) -> Any:
-        return json.loads((self.folders[-1] / "report.json").read_text("utf-8"))
-
-    @property
-    def verdicts(self) -> dict[str, str]:
-        return {row["check"]: row["verdict"] for row in self.report["results"]}
+SECONDS = 120
 
 
 @pytest.fixture
-def gate(pytester: pytest.Pytester):  # type: ignore[no-untyped-def]
-    """Run pytest with these arguments as a person would: its own process, an empty folder."""
+def gate(pytester: pytest.Pytester) -> Gate:
+    """Run pytest as a person would: its own process, an empty folder."""
 
-    def run(*args: str, files: dict[str, str] | None = None) -> Run:
+    def run(*args: str, files: Mapping[str, str] | None = None) -> Run:
         for name, text in (files or {}).items():
             path = pytester.path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-        return Run(pytester.runpytest_subprocess(*args, timeout=120), pytester.path)
+        return Run(pytester.runpytest_subprocess(*args, timeout=SECONDS), pytester.path)
 
     return run

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from tests.plugin.running import Gate
 
 TYPO = """
 [server]
@@ -26,7 +31,7 @@ max-modle-len = 4096
         (["suites/health"], 4, ["these checks need a server", "--vllm-profile=NAME"]),
     ],
 )
-def test_one_clear_error(gate, args: list[str], exit_code: int, words: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_one_clear_error(gate: Gate, args: list[str], exit_code: int, words: list[str]) -> None:
     run = gate(*args)
 
     assert run.exit == exit_code, run.text
@@ -34,7 +39,7 @@ def test_one_clear_error(gate, args: list[str], exit_code: int, words: list[str]
     assert "Traceback" not in run.text
 
 
-def test_a_typo_in_a_profile_names_file_line_and_the_right_key(gate) -> None:  # type: ignore[no-untyped-def]
+def test_a_typo_in_a_profile_names_file_line_and_the_right_key(gate: Gate) -> None:
     run = gate("--vllm-profile=./mine.toml", files={"mine.toml": TYPO})
 
     assert run.exit == 4
@@ -44,7 +49,7 @@ def test_a_typo_in_a_profile_names_file_line_and_the_right_key(gate) -> None:  #
     assert "Traceback" not in run.text
 
 
-def test_an_unreachable_url_is_exit_20(gate) -> None:  # type: ignore[no-untyped-def]
+def test_an_unreachable_url_is_exit_20(gate: Gate) -> None:
     run = gate("--vllm-url=http://127.0.0.1:1")
 
     assert run.exit == 20

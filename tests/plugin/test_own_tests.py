@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.plugin.running import Gate
+
 OWN = '''
 import pytest
 from pytest_vllm import MUST, check, exchange
@@ -43,7 +48,7 @@ def test_greeting(mine_greeting):
 '''
 
 
-def test_own_tests_run_against_one_booted_server(gate) -> None:  # type: ignore[no-untyped-def]
+def test_own_tests_run_against_one_booted_server(gate: Gate) -> None:
     run = gate("--vllm-profile=sim", "test_mine.py", files={"test_mine.py": OWN})
 
     run.result.assert_outcomes(passed=5)
@@ -51,7 +56,7 @@ def test_own_tests_run_against_one_booted_server(gate) -> None:  # type: ignore[
     assert run.verdicts == {"mine.greeting.answered": "pass"}
 
 
-def test_own_tests_run_under_xdist_with_one_boot(gate) -> None:  # type: ignore[no-untyped-def]
+def test_own_tests_run_under_xdist_with_one_boot(gate: Gate) -> None:
     run = gate("--vllm-profile=sim", "-n2", "test_mine.py", files={"test_mine.py": OWN})
 
     run.result.assert_outcomes(passed=5)
@@ -59,7 +64,7 @@ def test_own_tests_run_under_xdist_with_one_boot(gate) -> None:  # type: ignore[
     assert run.verdicts == {"mine.greeting.answered": "pass"}
 
 
-def test_a_failing_own_test_is_no_go(gate) -> None:  # type: ignore[no-untyped-def]
+def test_a_failing_own_test_is_no_go(gate: Gate) -> None:
     failing = "def test_mine(vllm_server):\n    assert vllm_server.model == 'another'\n"
     run = gate("--vllm-profile=sim", "test_mine.py", files={"test_mine.py": failing})
 
@@ -68,14 +73,14 @@ def test_a_failing_own_test_is_no_go(gate) -> None:  # type: ignore[no-untyped-d
     assert "1 of your own tests failed" in run.text
 
 
-def test_own_tests_without_a_server_say_what_to_pass(gate) -> None:  # type: ignore[no-untyped-def]
+def test_own_tests_without_a_server_say_what_to_pass(gate: Gate) -> None:
     run = gate("test_mine.py", files={"test_mine.py": "def test_mine(vllm_server):\n    pass\n"})
 
     assert run.exit != 0
     assert "pass --vllm-profile=NAME or --vllm-url=URL" in run.text
 
 
-def test_two_profiles_parametrise(gate) -> None:  # type: ignore[no-untyped-def]
+def test_two_profiles_parametrise(gate: Gate) -> None:
     other = 'extends = "sim"\ndescription = "Another."\n'
     run = gate(
         "--vllm-profile=sim",

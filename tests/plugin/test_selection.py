@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.plugin.running import Gate
+
 CHECK = "profile.model.served"
 NODE = "suites/profile/test_expectations.py::test_model_served"
 
 
-def test_collect_only_boots_nothing(gate) -> None:  # type: ignore[no-untyped-def]
+def test_collect_only_boots_nothing(gate: Gate) -> None:
     run = gate("--vllm-profile=sim", "--collect-only", "-q")
 
     assert run.exit == 0
@@ -14,7 +19,7 @@ def test_collect_only_boots_nothing(gate) -> None:  # type: ignore[no-untyped-de
     assert run.folders == []
 
 
-def test_list_prints_ids_and_facts(gate) -> None:  # type: ignore[no-untyped-def]
+def test_list_prints_ids_and_facts(gate: Gate) -> None:
     run = gate("--vllm-list", "--vllm-check=profile")
 
     assert run.exit == 0
@@ -22,14 +27,14 @@ def test_list_prints_ids_and_facts(gate) -> None:  # type: ignore[no-untyped-def
     assert "The model of the profile is in the list of served models." in run.text
 
 
-def test_a_check_id_selects_one_check(gate) -> None:  # type: ignore[no-untyped-def]
+def test_a_check_id_selects_one_check(gate: Gate) -> None:
     run = gate("--vllm-profile=sim", f"--vllm-check={CHECK}")
 
     assert run.exit == 0, run.text
     assert run.verdicts == {CHECK: "pass"}
 
 
-def test_a_prefix_selects_an_area(gate) -> None:  # type: ignore[no-untyped-def]
+def test_a_prefix_selects_an_area(gate: Gate) -> None:
     run = gate("--vllm-profile=sim", "--vllm-check=profile")
 
     assert run.exit == 0, run.text
@@ -37,27 +42,27 @@ def test_a_prefix_selects_an_area(gate) -> None:  # type: ignore[no-untyped-def]
     assert len(run.verdicts) == 5
 
 
-def test_a_node_id_selects_one_check(gate) -> None:  # type: ignore[no-untyped-def]
+def test_a_node_id_selects_one_check(gate: Gate) -> None:
     run = gate("--vllm-profile=sim", NODE)
 
     assert run.exit == 0, run.text
     assert run.verdicts == {CHECK: "pass"}
 
 
-def test_keyword_expressions_select(gate) -> None:  # type: ignore[no-untyped-def]
+def test_keyword_expressions_select(gate: Gate) -> None:
     run = gate("--vllm-profile=sim", "-k", "test_model_served")
 
     assert run.exit == 0, run.text
     assert run.verdicts == {CHECK: "pass"}
 
 
-def test_nothing_selected_is_never_green(gate) -> None:  # type: ignore[no-untyped-def]
+def test_nothing_selected_is_never_green(gate: Gate) -> None:
     run = gate("--vllm-profile=sim", "-k", "no_such_check")
 
     assert run.exit == 5
 
 
-def test_last_failed_runs_what_failed(gate) -> None:  # type: ignore[no-untyped-def]
+def test_last_failed_runs_what_failed(gate: Gate) -> None:
     profile = 'extends = "sim"\n[expect]\nversion = "0.1.2"\n'
     select = ("--vllm-profile=./wrong.toml", "--vllm-check=profile")
     first = gate(*select, files={"wrong.toml": profile})
