@@ -64,7 +64,7 @@ class Gate:
             self.run_id,
             folder,
             os.getpid(),
-            self._defects(profile),
+            tuple(profile.defects),
             dict(os.environ),
             keep=self.options.keep,
         )
@@ -91,9 +91,6 @@ class Gate:
         )
         self._record(name, wants)
         return self.states[name]
-
-    def _defects(self, profile: Profile) -> tuple[str, ...]:
-        return (*profile.defects, *self.options.defects)
 
     def _probe(self, handle: Handle, profile: Profile) -> Server:
         started = time.monotonic()

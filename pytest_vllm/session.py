@@ -22,6 +22,8 @@ from pytest_vllm.remembered import read_baseline
 from pytest_vllm.runstate import ServerState, read_state
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_vllm.baseline import Baseline
     from pytest_vllm.gate import Gate
     from pytest_vllm.options import Options
@@ -152,12 +154,41 @@ def _adjusted(profile: Profile, options: Options) -> Profile:
     if options.image:
         changes["image"] = options.image
     server = profile.server.model_copy(update=changes)
-    if options.defects and server.launcher != "sim":
+    defects = [*profile.defects, *options.defects]
+    if defects and server.launcher != "sim":
         raise pytest.UsageError(
-            f"--vllm-defect breaks the simulator, but {profile.name} is started by {server.launcher}: "
+            f"defects break the simulator, but {profile.name} is started by {server.launcher}: "
             "add --vllm-launcher=sim"
         )
-    return profile.model_copy(update={"server": server})
+    changed = profile.model_copy(update={"server": server, "defects": defects})
+    return with_defects(changed) if defects else changed
+
+
+def with_defects(profile: Profile) -> Profile:
+    """The profile with the serve arguments that its defects need to show. Raises pytest.UsageError."""
+    from pytest_vllm.sim.defects.registry import needed  # noqa: PLC0415 - only broken runs pay for it
+
+    try:
+        words, environ = needed(profile.defects)
+    except ValueError as error:
+        raise pytest.UsageError(f"{error}; `pytest-vllm defects` lists them all") from error
+    server = profile.server
+    args = {**server.args, **flags_of(words)}
+    env = {**server.env, **environ}
+    return profile.model_copy(update={"server": server.model_copy(update={"args": args, "env": env})})
+
+
+def flags_of(words: Sequence[str]) -> dict[str, object]:
+    """Serve arguments as a profile writes them, from words of a command line."""
+    flags: dict[str, object] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--"):
+            name, _, value = word.removeprefix("--").partition("=")
+            flags[name] = value or True
+        else:
+            flags[name] = word
+    return flags
 
 
 def _replayed(folder: Path) -> dict[str, Profile]:

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_vllm.profile.model import Profile
     from pytest_vllm.verdict import Result
 
 ROOT = Path(__file__).parents[2]
-BOOT_AREA = "startup"
+BOOT_AREA = "boot"
 WORKERS = 2
 MOST_UNRELATED = 10
 CAUGHT = (Verdict.FAIL, Verdict.ADVISORY)
@@ -89,22 +90,18 @@ def suites() -> tuple[list[Check], list[pytest.Item]]:
 
 
 @cache
-def healthy(needs: str) -> View:
+def healthy(needs: tuple[str, ...]) -> View:
     """Recordings of a healthy simulator with these serve arguments."""
-    return _view(needs, ())
-
-
-def _view(needs: str, defects: tuple[str, ...]) -> View:
-    outcome = _boot(needs, defects)
+    outcome = _boot(profile_for(needs=needs))
     if isinstance(outcome, BootError):
         raise outcome
     return outcome
 
 
-def _boot(needs: str, defects: tuple[str, ...]) -> View | BootError:
+def _boot(profile: Profile) -> View | BootError:
     _, items = suites()
-    folder = Path(tempfile.mkdtemp(prefix="pytest-vllm-matrix-"))
-    return record(folder, profile_for("sim", ROOT, needs), items, defects)
+    with tempfile.TemporaryDirectory(prefix="pytest-vllm-matrix-") as folder:
+        return record(Path(folder), profile, items)
 
 
 def outcome_of(name: str) -> Outcome:
@@ -115,7 +112,7 @@ def outcome_of(name: str) -> Outcome:
     if defect.rewrites:
         view: View | BootError = rewritten(healthy(defect.needs), defect)
     else:
-        view = _boot(defect.needs, (name,))
+        view = _boot(profile_for([name]))
     if isinstance(view, BootError):
         return _not_booted(defect, view, time.monotonic() - started)
     results = judge_all(checks, view)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.gate import Gate
@@ -12,42 +13,36 @@ from pytest_vllm.options import Options
 from pytest_vllm.planning import wanted
 from pytest_vllm.profile.load import load
 from pytest_vllm.report.progress import Progress
-from pytest_vllm.sim.defects.registry import Defect
+from pytest_vllm.session import flags_of, with_defects
+from pytest_vllm.sim.api.reply import Exchange
+from pytest_vllm.sim.defects.rewrite import Recorded, rewritten_metrics
+from pytest_vllm.sim.defects.rewrite import rewritten as spoil
 from tests.defects.judging import View
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     import pytest
 
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.sim.defects.registry import Defect
+    from pytest_vllm.wire.recording import Recording
 
 
-def profile_for(name: str, rootdir: Path, arguments: str = "", version: str = "") -> Profile:
-    """A built-in profile with further serve arguments, as a command line writes them."""
-    profile = load(name, rootdir)
-    args = {**profile.server.args, **_parsed(arguments)}
-    changes: dict[str, object] = {"args": args}
-    if version:
-        changes["version"] = version
-    return profile.model_copy(update={"server": profile.server.model_copy(update=changes)})
+ROOT = Path(__file__).parents[2]
 
 
-def _parsed(arguments: str) -> dict[str, object]:
-    words = arguments.split()
-    parsed: dict[str, object] = {}
-    for index, word in enumerate(words):
-        if word.startswith("--"):
-            following = words[index + 1] if index + 1 < len(words) else "--"
-            parsed[word.removeprefix("--")] = True if following.startswith("--") else following
-    return parsed
+def profile_for(defects: Sequence[str] = (), needs: Sequence[str] = ()) -> Profile:
+    """The profile `sim`, broken by these defects, or healthy with these serve arguments."""
+    profile = load("sim", ROOT)
+    args = {**profile.server.args, **flags_of(needs)}
+    server = profile.server.model_copy(update={"args": args})
+    return with_defects(profile.model_copy(update={"server": server, "defects": list(defects)}))
 
 
-def record(
-    folder: Path, profile: Profile, items: list[pytest.Item], defects: tuple[str, ...] = ()
-) -> View | BootError:
+def record(folder: Path, profile: Profile, items: list[pytest.Item]) -> View | BootError:
     """Boot, probe and record; a boot that fails is an outcome too."""
-    options = Options(profiles=(profile.name,), defects=defects, report=folder)
+    options = Options(profiles=(profile.name,), report=folder)
     gate = Gate(folder.name, folder, options, {profile.name: profile}, Progress(io.StringIO()))
     with gate:
         try:
@@ -59,12 +54,22 @@ def record(
 
 def rewritten(view: View, defect: Defect) -> View:
     """The recordings of a healthy server as a broken one would have answered."""
-    from pytest_vllm.sim.defects.rewrite import rewrite
+    changed = {key: _rewritten(one, defect.name) for key, one in view.recordings.items()}
+    return replace(view, recordings=changed)
 
-    return replace(
-        view,
-        recordings={
-            key: one if one.status is None else one.with_response(**rewrite(defect, one))
-            for key, one in view.recordings.items()
-        },
+
+def _rewritten(one: Recording, defect: str) -> Recording:
+    if one.status is None or one.aborted:
+        return one
+    request = one.request
+    headers = {name.lower(): value for name, value in request.headers.items() if value is not None}
+    exchange = Exchange(request.method, request.path, headers, request.json)
+    answer = spoil([defect], Recorded(one.status, list(one.headers), list(one.chunks)), exchange)
+    scrapes = {
+        name: rewritten_metrics([defect], text)
+        for name, text in (("metrics_before", one.metrics_before), ("metrics_after", one.metrics_after))
+        if text is not None
+    }
+    return one.with_response(
+        status=answer.status, headers=tuple(answer.headers), chunks=tuple(answer.chunks), **scrapes
     )
