@@ -1,5 +1,8 @@
 """The chunks of a stream: their shape, their identity, the order of role, text and finish."""
 
+import json
+from functools import cache
+
 from pytest_vllm import INFO, MUST, SHOULD, Recording, Recordings, Server, check, need, only_if, schema_faults
 
 from .chunks import choices, chunks, finishes, indices, joined, listed, piece, readable
@@ -11,14 +14,20 @@ NEEDS = ("stream",)
 REASONS = ("stop", "length", "tool_calls", "function_call", "content_filter")
 
 
+@cache
+def graded(schema: str, chunk: str, version: str) -> list[tuple[object, str]]:
+    """The faults of one chunk with their levels; three checks ask for them."""
+    return [(fault.level, str(fault)) for fault in schema_faults(schema, json.loads(chunk), version)]
+
+
 def faults(recordings: Recordings, level: object, version: str) -> list[str]:
     """What is wrong with the shape of chunks, each fault once."""
     found: dict[str, str] = {}
     for stream in readable(recordings):
         schema = "chat.completion.chunk" if "/chat/" in stream.request.path else "completion.chunk"
         for chunk in chunks(stream):
-            for fault in schema_faults(schema, chunk, version):
-                if fault.level is level:
+            for grade, fault in graded(schema, json.dumps(chunk), version):
+                if grade is level:
                     found.setdefault(f"{schema} {fault}", stream.key)
     return [f"{fault} ({key})" for fault, key in found.items()]
 
