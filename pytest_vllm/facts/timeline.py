@@ -55,7 +55,8 @@ def nearest(version: str = "") -> str:
     key = release_key(version)
     if key is None:
         return versions()[-1]
-    older = [known for known in versions() if (release_key(known) or key) <= key]
+    # a post release stands for its release: the facts of 0.8.5 are those of 0.8.5.post1
+    older = [known for known in versions() if (of := release_key(known)) and (of <= key or of[0] == key[0])]
     return older[-1] if older else versions()[0]
 
 

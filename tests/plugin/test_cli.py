@@ -130,8 +130,8 @@ def test_show_tells_what_became_of_flags(project: Path, capsys: pytest.CaptureFi
     notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("# note")]
     assert notes == [
         (
-            "# note: --disable-log-requests is gone since vLLM 0.17.0; write --enable-log-requests (inverted; "
-            "request logging is off by default since 0.10.1)"
+            "# note: --disable-log-requests is gone since vLLM 0.17.0; write --enable-log-requests "
+            "(inverted; request logging is off by default since 0.10.1)"
         ),
         "# note: --enable-reasoning is gone since vLLM 0.10.0; write --reasoning-parser",
     ]
