@@ -57,13 +57,15 @@ class SimHandle(ProcessHandle):
 
 
 def sim_arguments(profile: Profile, context: LaunchContext) -> list[str]:
-    """What the simulator is told beside vLLM's own arguments: version, hardware, defects, seed."""
+    """What the simulator is told beside vLLM's own arguments: version, hardware, model, defects, seed."""
     version = profile.server.version or profile.expect.version or ""
     told: list[str] = []
     if _RELEASE.fullmatch(version):
         told += ["--sim-version", version]
     if profile.hardware:
         told += ["--sim-hardware", profile.hardware]
+    if profile.model:
+        told += ["--sim-model", profile.model]
     for defect in dict.fromkeys((*profile.defects, *context.defects)):
         told += ["--sim-defect", defect]
     return [*told, "--sim-seed", str(SEED)]
