@@ -43,10 +43,12 @@ class Order:
 
     def shown(self, program: Sequence[str] = ()) -> str:
         """The command line for people: quoted for a shell, secrets replaced."""
-        text = shlex.join([*program, *self.arguments])
+        return " ".join(self._shown(word) for word in (*program, *self.arguments))
+
+    def _shown(self, word: str) -> str:
         for secret in self.secrets:
-            text = text.replace(secret, "***")
-        return text
+            word = word.replace(secret, "***")
+        return word if "***" in word else shlex.quote(word)
 
 
 def environment(context: LaunchContext) -> Mapping[str, str]:

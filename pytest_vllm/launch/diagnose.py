@@ -33,7 +33,7 @@ _PREFIX = re.compile(
     r"(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? )?(?:\[[^\]]*\]\s?)?)?"
 )
 _CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG)\b")
-_WARNING = re.compile(r"^(?:\([^)]*\)\s*)*WARNING\b")
+_WARNING = re.compile(r"^(?:\([^)]*\)\s*)*WARNING\b|^Failed to import from ")
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Failure|Exit)(?::\s|$)")
 #: What says only that something else failed.
 _WRAPPER = re.compile(
@@ -103,7 +103,8 @@ def root_cause(lines: Sequence[str]) -> Found | None:
     for number, line in _telling(lines):
         for found in _matches(number, line):
             if not found.cause.symptom and not _WARNING.match(line):
-                return found
+                # the warning that told the same cause before names it best
+                return symptom if symptom and symptom.cause == found.cause else found
             symptom = symptom or found
     return symptom
 

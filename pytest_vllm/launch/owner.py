@@ -24,6 +24,7 @@ class Owner:
         boot: which boot of the machine it lives in.
         host: which machine.
         namespace: which process namespace.
+        user: whose it is.
     """
 
     pid: int
@@ -31,17 +32,18 @@ class Owner:
     boot: str
     host: str
     namespace: str
+    user: str
 
     @classmethod
     def of(cls, pid: int) -> Owner:
         """The running process with this number."""
-        return cls(pid, _start(pid) or "", _boot(), _host(), _namespace())
+        return cls(pid, _start(pid) or "", _boot(), _host(), _namespace(), _user())
 
     @classmethod
     def parse(cls, text: str) -> Owner | None:
         """Read back what `str()` wrote; None for anything else."""
         parts = text.split(":")
-        if len(parts) != 5 or not parts[0].isdigit():
+        if len(parts) != 6 or not parts[0].isdigit():
             return None
         return cls(int(parts[0]), *parts[1:])
 
@@ -51,7 +53,7 @@ class Owner:
 
     def alive(self) -> bool:
         """Whether the process runs, or whether that cannot be told from here."""
-        if self.host != _host():
+        if self.host != _host() or self.user != _user():
             return True
         if self.boot != _boot():
             return False
@@ -90,6 +92,10 @@ def _boot() -> str:
 
 def _host() -> str:
     return f"{socket.gethostname()}/{_first_line('/etc/machine-id')[:8]}"
+
+
+def _user() -> str:
+    return str(os.getuid()) if hasattr(os, "getuid") else ""
 
 
 def _namespace() -> str:

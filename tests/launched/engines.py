@@ -62,13 +62,15 @@ def podman_service() -> Iterator[str]:
         socket = folder / "podman.sock"
         command = ["podman", "system", "service", "--time=0", f"unix://{socket}"]
         with (folder / "service.log").open("wb") as output:
-            service = subprocess.Popen(command, env=env, stdout=output, stderr=output, start_new_session=True)
+            service = subprocess.Popen(command, env=env, stdout=output, stderr=output)
         try:
             _load(env)
             until(socket.exists, "podman's socket")
             yield f"unix://{socket}"
         finally:
-            subprocess.run(["podman", "rm", "--all", "--force", "--time=0"], env=env, check=False, capture_output=True)
+            subprocess.run(
+                ["podman", "rm", "--all", "--force", "--time=0"], env=env, check=False, capture_output=True
+            )
             subprocess.run(["podman", "rmi", "--all", "--force"], env=env, check=False, capture_output=True)
             service.terminate()
             service.wait(timeout=20)

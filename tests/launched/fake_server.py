@@ -55,9 +55,8 @@ def stay() -> None:
 
 def die(status: int) -> None:
     """End as a start that fails does: the cause first, a wrapper last."""
-    log(
-        "(EngineCore pid=2) ERROR 11-27 20:50:01 [core.py:9] ValueError: No available memory for the cache blocks."
-    )
+    error = "(EngineCore pid=2) ERROR 11-27 20:50:01 [core.py:9]"
+    log(f"{error} ValueError: No available memory for the cache blocks.")
     log("RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}")
     sys.exit(status)
 
@@ -78,14 +77,15 @@ def main() -> None:
     parser.add_argument("model")
     known, _ = parser.parse_known_args()
     _, mode, step = [*known.model.split("/"), "0"][:3]
-    signal.signal(signal.SIGTERM, signal.SIG_IGN if mode == "stubborn" else lambda *_: os._exit(0))
+    stubborn = mode == "stubborn"
+    signal.signal(signal.SIGTERM, lambda *_: log("SIGTERM is ignored") if stubborn else os._exit(0))
     log("INFO 11-27 20:50:00 [api_server.py:1] vLLM API server version 0.32.0")
     if mode == "children":
         child(detached=False)
         child(detached=True)
     for shard in range(3):
+        log(f"Loading safetensors checkpoint shards: {50 * shard}% Completed | {shard}/2 [00:00<00:00]")
         time.sleep(float(step))
-        log(f"Loading safetensors checkpoint shards: {50 * shard:3d}% Completed | {shard}/2 [00:00<00:00]")
     if mode == "die":
         die(DEATH)
     if mode == "hang":
