@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import openai
 
-from pytest_vllm import MUST, SHOULD, Recording, Request, Server, check, exchange, need
+from pytest_vllm import MUST, SHOULD, Recording, Request, Server, check, exchange, need, text_of
 
 QUESTION = [
     {"role": "system", "content": "You answer questions about trains, in one sentence."},
@@ -38,10 +38,11 @@ def test_within_budget(bot_question: Recording) -> None:
 @check("bot.question.streams-the-same", SHOULD, spec="profile:budget", needs=["chat", "stream"])
 def test_streams_the_same(bot_question: Recording, bot_question_streamed: Recording) -> None:
     """The web page shows what the API answers."""
-    whole = bot_question.ok["choices"][0]["message"]["content"]
+    whole = text_of(bot_question.ok["choices"][0])
     need(whole, "the answer is empty")
 
-    streamed = "".join(delta.get("content") or "" for delta in bot_question_streamed.deltas)
+    choices = [choice for chunk in bot_question_streamed.deltas for choice in chunk["choices"]]
+    streamed = "".join(choice["delta"].get("content") or "" for choice in choices)
     assert streamed == whole, f"streamed {streamed!r}, at once {whole!r}"
 
 
@@ -66,5 +67,5 @@ def test_a_prompt_is_counted_once(
 
 
 def test_the_profile_is_the_bots(vllm_profile: Any, vllm_capabilities: Any) -> None:
-    assert vllm_profile.server.args["max-model-len"] == 2048
+    assert vllm_profile.server.args["max-num-seqs"] == 8
     assert vllm_capabilities["chat"].present
