@@ -61,6 +61,17 @@ class _Fold:
         start = entry.get("added", self.first)
         if start == self.version:
             return value
-        if isinstance(before, dict) and "@" in before:
-            return before if before["@"][-1][1] == value else {"@": [*before["@"], [self.version, value]]}
-        return before if before == value else {"@": [[start, before], [self.version, value]]}
+        steps = before["@"] if isinstance(before, dict) and "@" in before else [[start, before]]
+        return before if _same(steps[-1][1], value) else {"@": [*steps, [self.version, value]]}
+
+
+def _same(known: Any, seen: Any) -> bool:
+    """Whether a running vLLM shows what its source says.
+
+    `@x` is computed at start-up, so that any value fits it; `json(X)` shows as `json`.
+    """
+    if isinstance(known, str) and (known.startswith("@") or known.partition("(")[0] == seen):
+        return True
+    if isinstance(known, list) and isinstance(seen, list):
+        return sorted(map(str, known)) == sorted(map(str, seen))
+    return bool(known == seen)
