@@ -1,0 +1,75 @@
+"""A real vLLM that dies while it is verified, and a gate that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.real.gate import gate_command, run_gate
+from tests.real.server import containers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = [pytest.mark.real, pytest.mark.docker]
+
+#: The image has no compiler. With compilation on, its vLLM comes up, is healthy, generates, and loses its
+#: engine to the first request that asks for log probabilities.
+NO_COMPILER = """
+extends = "cpu-smollm2"
+
+[server.env]
+TORCH_COMPILE_DISABLE = "0"
+"""
+
+LONGEST_BOOT_S = 300.0
+
+
+def test_an_engine_that_dies_is_a_no_go(image: str, tmp_path: Path) -> None:
+    """A healthy server whose engine dies at a request is NO-GO, with the log line that says why."""
+    before = containers()
+    (tmp_path / "no-compiler.toml").write_text(NO_COMPILER, "utf-8")
+
+    run = run_gate(
+        tmp_path, "--vllm-profile=no-compiler.toml", f"--vllm-image={image}", "--vllm-check=logprobs.chat"
+    )
+
+    assert run.exit == 1, run.text
+    (server,) = run.report["servers"]
+    assert server["died"], run.text
+    assert "No working C++ compiler" in run.text
+    assert containers() == before
+
+
+@pytest.mark.parametrize("moment", ["boot", "record"])
+def test_kill_9_leaves_nothing(image: str, tmp_path: Path, moment: str) -> None:
+    """Killed while a real vLLM loads or is recorded: its container goes, a bystander's stays."""
+    before = containers()
+    output = tmp_path / "output.txt"
+    with output.open("wb") as file:
+        options = ("--vllm-profile=cpu-smollm2", f"--vllm-image={image}")
+        gate = subprocess.Popen(
+            gate_command(*options), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=file, stderr=file
+        )
+    try:
+        wait_until(lambda: f"vllm: {moment}" in output.read_text("utf-8") and containers() != before, gate)
+    finally:
+        os.kill(gate.pid, signal.SIGKILL)
+        gate.wait()
+
+    wait_until(lambda: containers() == before)
+
+
+def wait_until(holds: Callable[[], bool], gate: subprocess.Popen[bytes] | None = None) -> None:
+    """Wait for a condition; fails when the gate has ended or nothing happens."""
+    deadline = time.monotonic() + LONGEST_BOOT_S
+    while not holds():
+        assert gate is None or gate.poll() is None, "the gate ended before that moment"
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.1)
