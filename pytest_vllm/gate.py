@@ -109,7 +109,7 @@ class Gate:
         limit = self.options.concurrency or min(state.server.max_num_seqs or 8, DEFAULT_CONCURRENCY)
         report = None
         if plan:
-            report = asyncio.run(self._record_all(state.server, plan, store, limit))
+            report = asyncio.run(self._record_all(state, plan, store, limit))
         self._open[name][2].flush()
         died = "" if self._alive(name) else self._how_it_ended(name)
         self.states[name] = replace(state, died=died)
@@ -118,9 +118,12 @@ class Gate:
         self.save()
 
     async def _record_all(
-        self, server: Server, plan: Sequence[Planned], store: RecordingStore, limit: int
+        self, state: ServerState, plan: Sequence[Planned], store: RecordingStore, limit: int
     ) -> RecordingReport:
-        async with WireClient(server, self.redactor) as client:
+        server, patience = state.server, state.profile.record
+        async with WireClient(
+            server, self.redactor, gap=patience.silence, exchange=patience.timeout
+        ) as client:
             return await record_all(
                 server,
                 plan,

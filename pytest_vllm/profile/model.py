@@ -21,6 +21,7 @@ __all__ = [
     "Limits",
     "Part",
     "Profile",
+    "RecordPart",
     "Secret",
     "ServerPart",
     "Waiver",
@@ -140,6 +141,15 @@ class BootPart(Part):
     """Without a new log line."""
 
 
+class RecordPart(Part):
+    """`[record]`: how long an exchange may take before it is given up."""
+
+    timeout: Duration = 300.0
+    """A whole exchange."""
+    silence: Duration = 60.0
+    """Without a byte, once the response has begun."""
+
+
 class ExpectPart(Part):
     """`[expect]`: what must be there; an absent capability that is expected is a failure."""
 
@@ -182,6 +192,7 @@ class Profile(Part):
     """The model file: layers, heads, bytes per weight."""
     server: ServerPart = Field(default_factory=ServerPart)
     boot: BootPart = Field(default_factory=BootPart)
+    record: RecordPart = Field(default_factory=RecordPart)
     expect: ExpectPart = Field(default_factory=ExpectPart)
     limits: Limits = Field(default_factory=Limits)
     waive: list[Waiver] = Field(default_factory=list)

@@ -25,7 +25,8 @@ def to_toml(profile: Profile, figures: Figures | None = None) -> str:
     for name in ("name", "source"):
         raw.pop(name, None)
     raw["server"] = {"launcher": profile.server.launcher, **raw.get("server", {})}
-    raw["boot"] = {key: duration_text(value) for key, value in profile.boot.model_dump(by_alias=True).items()}
+    for name, part in (("boot", profile.boot), ("record", profile.record)):
+        raw[name] = {key: duration_text(value) for key, value in part.model_dump(by_alias=True).items()}
     raw["limits"] = {name: _bound(bound) for name, bound in profile.limits.bounds()}
     raw["limits"] |= {"regression": {k: f"{v * 100:g} %" for k, v in profile.limits.regression.items()}}
     raw |= {"waive": [w.model_dump(by_alias=True) for w in profile.waive]} if profile.waive else {}
