@@ -180,12 +180,13 @@ class ContainerHandle(StartedServer):
             return
         with contextlib.suppress(*self._engine.errors):
             self._remember(container)
-        with contextlib.suppress(self._engine.missing):
-            try:
-                container.remove(force=True, v=True)
-            except self._engine.errors as error:
-                if "already in progress" not in str(error):
-                    self.lines.say(f"pytest-vllm: {self.name} could not be removed: {words_of(error)}")
+        try:
+            container.remove(force=True, v=True)
+        except self._engine.missing:
+            pass
+        except self._engine.errors as error:
+            if "already in progress" not in str(error):
+                self.lines.say(f"pytest-vllm: {self.name} could not be removed: {words_of(error)}")
         if self._engine.name == "podman":
             processes.end(lambda: list(processes.lingering(container.id)))
 

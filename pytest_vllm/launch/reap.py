@@ -186,12 +186,13 @@ def _remove_later(url: str, id_: str) -> None:
 
 
 def _remove_container(one: engine.Engine, container: Any) -> None:
-    with contextlib.suppress(one.missing):
-        try:
-            container.remove(force=True, v=True)
-        except one.errors as error:
-            if "already in progress" not in str(error):
-                raise OSError(engine.words_of(error)) from error
+    try:
+        container.remove(force=True, v=True)
+    except one.missing:
+        return
+    except one.errors as error:
+        if "already in progress" not in str(error):
+            raise OSError(engine.words_of(error)) from error
 
 
 def _age(created: str) -> float:

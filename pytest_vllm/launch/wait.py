@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 INTERVAL = 0.25
 _ANSWER = 1.0
-_OLD_LINE = 10.0
+_OLD_LINE = 2.0
 
 
 class Clock(Protocol):

@@ -7,67 +7,23 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
-from pytest_vllm.launch import docker, engine, processes
+from pytest_vllm.launch import engine, processes
 from pytest_vllm.launch.owner import Owner
 from pytest_vllm.launch.process import free_port
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import LAUNCHERS, launcher_for
-from pytest_vllm.launch.sim import SimLauncher
 from pytest_vllm.launch.wait import wait_ready
-from pytest_vllm.profile.model import BootPart, Profile, ServerPart
+from pytest_vllm.profile.model import BootPart
 from tests.launched import fake_server
-from tests.launched.engines import IMAGE, docker_or_skip, podman_service, until
+from tests.launched.engines import until
+from tests.launched.stand import SCRIPT, Stand, get
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_vllm.launch.protocol import Handle, Launcher
-
-SCRIPT = Path(fake_server.__file__)
-INSIDE = "/fake_server.py"
 PATIENCE = BootPart(timeout=60, stalled=60)
 SECRET = "hunter2-hunter2"  # noqa: S105 - planted, to be looked for
-
-
-@dataclass
-class Stand:
-    """One launcher with all it takes to start the stand-in server."""
-
-    launcher: Launcher
-    context: LaunchContext
-    server: dict[str, Any] = field(default_factory=dict)
-    engine: engine.Engine | None = None
-
-    def start(self, mode: str = "well", **args: Any) -> Handle:
-        """Start the stand-in in one of its modes, with these serve arguments."""
-        named = {name.replace("_", "-"): value for name, value in args.items()}
-        profile = Profile(name="stand", server=ServerPart(model=f"fake/{mode}", args=named, **self.server))
-        return self.launcher.start(profile, self.context)
-
-    @property
-    def name(self) -> str:
-        """Of the launcher."""
-        return self.launcher.name
-
-
-@pytest.fixture(scope="session")
-def podman_url() -> Iterator[str]:
-    """A Podman of this session's own."""
-    with podman_service() as url:
-        yield url
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> LaunchContext:
-    """Of a run whose owner is this process."""
-    return LaunchContext("contract", tmp_path, os.getpid(), scope=f"contract-{tmp_path.name}")
 
 
 LOCAL = ["process", "sim"]
@@ -77,47 +33,8 @@ CONTAINERS = [
 ]
 
 
-@pytest.fixture
-def stand(request: pytest.FixtureRequest, context: LaunchContext) -> Iterator[Stand]:
-    """The launcher of the parameter."""
-    build = {
-        "process": lambda: Stand(
-            launcher_for("process"), context, {"command": [sys.executable, str(SCRIPT), "serve"]}
-        ),
-        "sim": lambda: Stand(SimLauncher((sys.executable, str(SCRIPT), "serve")), context),
-        "docker": lambda: _in_container("docker", docker_or_skip(), context),
-        "podman": lambda: _in_container("podman", request.getfixturevalue("podman_url"), context),
-    }
-    made = build[request.param]()
-    yield made
-    if made.engine is not None:
-        left = made.engine.containers(f"{engine.SCOPE}={context.scope}")
-        for container in left:
-            container.remove(force=True)
-        made.engine.client.close()
-        assert left == []
-
-
-def _in_container(name: str, url: str, context: LaunchContext) -> Stand:
-    server = {
-        "image": IMAGE,
-        "command": ["python3", INSIDE, "serve"],
-        "volumes": [f"{SCRIPT}:{INSIDE}:ro"],
-    }
-    environ = {**os.environ, "DOCKER_HOST": url, "CONTAINER_HOST": url}
-    context = dataclasses.replace(context, environ=environ)
-    return Stand(launcher_for(name), context, server, docker.connect(url))
-
-
 started = pytest.mark.parametrize("stand", [*LOCAL, *CONTAINERS], indirect=True)
 contained = pytest.mark.parametrize("stand", CONTAINERS, indirect=True)
-
-
-def get(handle: Handle, path: str) -> str:
-    """Ask the stand-in."""
-    assert handle.url is not None
-    with httpx.Client(trust_env=False) as client:
-        return client.get(handle.url + path, timeout=10).text
 
 
 def test_every_launcher_has_a_place_in_this_contract() -> None:
@@ -315,51 +232,6 @@ def test_container_carries_the_labels_of_its_run(stand: Stand) -> None:
     assert (stand.context.folder / "inspect.json").exists()
 
 
-@contained
-def test_fixed_port_is_the_published_one_and_taken_ports_are_told(stand: Stand) -> None:
-    """`port` of the profile is the port of this machine; a second server there is refused clearly."""
-    port = free_port()
-    with stand.start(port=port) as handle:
-        wait_ready(handle, PATIENCE)
-
-        assert handle.url == f"http://127.0.0.1:{port}"
-        with pytest.raises(BootError) as caught:
-            stand.start(port=port)
-    assert "could not start the container" in caught.value.what
-    assert caught.value.means == "another program listens on that port"
-    assert str(port) in " ".join(caught.value.evidence)
-
-
-def test_taken_port_of_a_process_is_told(context: LaunchContext) -> None:
-    """Before anything is started."""
-    stand = Stand(launcher_for("process"), context, {"command": [sys.executable, str(SCRIPT), "serve"]})
-    with stand.start() as handle:
-        boot = wait_ready(handle, PATIENCE)
-        port = int(boot.url.rpartition(":")[2])
-        with pytest.raises(BootError, match=f"port {port}, which the profile asks for, is in use"):
-            stand.start(port=port)
-
-
-@contained
-def test_failed_start_leaves_no_container(stand: Stand) -> None:
-    """Created, refused by the daemon, removed again; the fixture looks for it."""
-    stand.server["command"] = ["no-such-program"]
-    with pytest.raises(BootError) as caught:
-        stand.start()
-
-    assert caught.value.means == "the image, or this machine, has no vLLM under that name"
-
-
-@contained
-def test_gpu_that_cannot_be_had_is_refused(stand: Stand) -> None:
-    """By the engine, or by the proof inside when the engine takes the request and drops it."""
-    stand.server["gpus"] = "all"
-    with pytest.raises(BootError) as caught:
-        stand.start()
-
-    assert "GPU" in caught.value.means or "GPU" in caught.value.what
-
-
 def test_attached_server_is_never_stopped(context: LaunchContext) -> None:
     """Attach finds it ready, leaves it running, and notices when it is gone."""
     port = free_port()
@@ -382,25 +254,3 @@ def test_attached_server_is_never_stopped(context: LaunchContext) -> None:
             theirs.kill()
     assert not handle.alive()
     assert handle.exit() is None
-
-
-def test_attach_to_nobody_fails_fast(context: LaunchContext) -> None:
-    """Within five seconds, with the next step."""
-    before = time.monotonic()
-    with pytest.raises(BootError) as caught:
-        Stand(launcher_for("attach"), context, {"url": "http://127.0.0.1:1"}).start()
-
-    assert time.monotonic() - before < 5
-    assert caught.value.what == "nothing answers at http://127.0.0.1:1"
-    assert caught.value.try_
-
-
-def test_missing_daemon_is_told(context: LaunchContext, tmp_path: Path) -> None:
-    """One clear block, no traceback of docker-py."""
-    environ = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
-    stand = Stand(launcher_for("docker"), dataclasses.replace(context, environ=environ), {"image": "x"})
-    with pytest.raises(BootError) as caught:
-        stand.start()
-
-    assert caught.value.what == f"no container engine answers at unix://{tmp_path}/none.sock"
-    assert caught.value.try_

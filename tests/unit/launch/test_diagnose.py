@@ -79,8 +79,8 @@ def test_figures_fill_meaning_and_steps() -> None:
 
 NO_ROOM = (
     "ValueError: To serve at least one request with the models's max seq len (32768), (9.1 GiB KV cache "
-    "is needed, which is larger than the available KV cache memory (6.4 GiB). Based on the available memory, the "
-    "estimated maximum model length is 22000."
+    "is needed, which is larger than the available KV cache memory (6.4 GiB). Based on the available "
+    "memory, the estimated maximum model length is 22000."
 )
 
 
