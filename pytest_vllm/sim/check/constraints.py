@@ -22,6 +22,8 @@ def constraint_of(body: dict[str, Any], settings: Settings) -> dict[str, Any] | 
     if settings.version < "0.12.0":
         wanted = wanted or _guided(body)
     form = body.get("response_format") or {}
+    if wanted and form.get("type") in ("json_object", "json_schema"):
+        raise _several({**wanted, "json_object": True})
     if form.get("type") == "json_object":
         wanted = {"json_object": True}
     elif form.get("type") == "json_schema":
@@ -43,10 +45,14 @@ def _structured(body: dict[str, Any]) -> dict[str, Any] | None:
     if not wanted:
         raise _none_given()
     if len(wanted) > 1:
-        raise Invalid(
-            f"You can only use one kind of structured outputs constraint but multiple are specified: {wanted}"
-        )
+        raise _several(wanted)
     return wanted
+
+
+def _several(wanted: dict[str, Any]) -> Invalid:
+    return Invalid(
+        f"You can only use one kind of structured outputs constraint but multiple are specified: {wanted}"
+    )
 
 
 def _guided(body: dict[str, Any]) -> dict[str, Any] | None:

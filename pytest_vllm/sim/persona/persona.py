@@ -11,7 +11,7 @@ from pytest_vllm.sim.generation import Output, produce
 from pytest_vllm.sim.parsers.formats import dumps, format_of
 from pytest_vllm.sim.persona.complete import completion_of
 from pytest_vllm.sim.persona.pattern import example_of, example_of_grammar
-from pytest_vllm.sim.persona.schema import Filler
+from pytest_vllm.sim.persona.schema import Filler, tagged
 from pytest_vllm.sim.persona.talk import filler, reply
 from pytest_vllm.sim.persona.tooluse import calls_for
 from pytest_vllm.sim.persona.turn import Answer, Turn
@@ -130,7 +130,7 @@ def constrained(turn: Turn) -> str:
     if kind == "json_object":
         return dumps({"answer": reply(turn)})
     if kind == "structural_tag":
-        return reply(turn)
+        return tagged(turn, value)
     return dumps(Filler(turn, value).value(value))
 
 

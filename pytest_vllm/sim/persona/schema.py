@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.check.constraints import resolve
+from pytest_vllm.sim.parsers.formats import dumps
 from pytest_vllm.sim.persona.pattern import example_of
+from pytest_vllm.sim.persona.talk import reply
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.persona.turn import Turn
@@ -96,6 +99,9 @@ class Filler:
             for key in wanted
             if key in required or depth + 1 < MAX_DEPTH
         }
+        names = schema.get("propertyNames", {}).get("pattern")
+        if names and not made and schema.get("minProperties"):
+            made[example_of(names)] = self.value(schema.get("additionalProperties"), "", depth + 1)
         number = 0
         extra = schema.get("additionalProperties")
         while len(made) < schema.get("minProperties", 0):
@@ -200,6 +206,18 @@ class Filler:
             if person:
                 return person[1] or person[2]
         return ""
+
+
+def tagged(turn: Turn, wish: Any) -> str:
+    """A text within a structural tag; formats other than `tag` leave the text free."""
+    form = json.loads(wish) if isinstance(wish, str) else wish
+    tag = form.get("format") or {}
+    if tag.get("type") != "tag":
+        return reply(turn)
+    inner = tag.get("content") or {}
+    schema = inner.get("json_schema", {})
+    text = dumps(Filler(turn, schema).value(schema)) if inner.get("type") == "json_schema" else reply(turn)
+    return f"{tag['begin']}{text}{tag['end']}"
 
 
 def _guess(name: str, turn: Turn) -> str:
