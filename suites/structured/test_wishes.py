@@ -1,0 +1,146 @@
+"""vLLM's own constraints: regular expressions, choices, grammars; and what becomes of bad ones."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_vllm import (
+    INFO,
+    MUST,
+    Case,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    need,
+    observe,
+    only_if,
+)
+
+from .test_schema import text_in
+
+VLLM = "vllm:features/structured_outputs/"
+NEEDS = ["chat", "structured-output"]
+COMPLETIONS = ["completions", "structured-output"]
+
+
+@check("structured.wish.matches", MUST, spec=VLLM, needs=NEEDS)
+def test_matches(wish_case: Case, structured_wish: Recording) -> None:
+    """An answer under a regular expression, a choice or a grammar is one of its words."""
+    _matches(wish_case["matches"], structured_wish)
+
+
+@check(
+    "structured.wish.matches-completion", MUST, spec="fault:vllm-project/vllm/issues/57726", needs=COMPLETIONS
+)
+def test_matches_completion(wish_case: Case, structured_wish_completion: Recording) -> None:
+    """Over completions too."""
+    _matches(wish_case["matches"], structured_wish_completion)
+
+
+@check("structured.wish.ends", MUST, spec="openai:chat/object#choices", needs=COMPLETIONS)
+def test_ends(wish_case: Case, structured_wish_completion: Recording) -> None:
+    """Where a constraint leaves nothing more to say, the answer ends with `stop`."""
+    (choice,) = structured_wish_completion.ok["choices"]
+    need(re.fullmatch(wish_case["matches"], text_in(choice).strip()), "the constraint was not obeyed")
+    reason = choice["finish_reason"]
+
+    assert reason == "stop", f"finish_reason is {reason!r} after {text_in(choice)!r}"
+
+
+@check(
+    "structured.lanes",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/9910",
+    needs=NEEDS,
+    exchanges=["structured.lane"],
+)
+def test_lanes(vllm_recordings: Recordings) -> None:
+    """Of several constraints at once, each answer obeys its own."""
+    answers = {one.key: one for one in vllm_recordings.of("structured.lane[") if one.status == 200}
+    texts = {key: text_in(one.json["choices"][0]).strip() for key, one in answers.items()}
+    rules = {key: _regex_of(one) for key, one in answers.items()}
+    need(any(texts.values()), "no request was answered")
+    wrong = {key: text for key, text in texts.items() if text and not re.fullmatch(rules[key], text)}
+
+    assert not wrong, f"not within their own constraint: {wrong}"
+
+
+@check("structured.refused", MUST, spec="fault:vllm-project/vllm/issues/17248", needs=NEEDS)
+def test_refused(refusal_case: Case, structured_refused: Recording) -> None:  # noqa: ARG001 - picks the case
+    """A constraint that contradicts itself is refused with 400, in words."""
+    structured_refused.answered()
+    message = structured_refused.text
+
+    assert structured_refused.status == 400, f"answered with {structured_refused.status}: {message[:200]}"
+    assert "message" in message, f"refused without a message: {message[:200]}"
+
+
+@check("structured.awkward", MUST, spec="fault:vllm-project/vllm/issues/44006", needs=NEEDS)
+def test_awkward(awkward_case: Case, structured_awkward: Recording) -> None:  # noqa: ARG001 - picks the case
+    """A constraint that is hard to compile is obeyed or refused, and is no server error."""
+    structured_awkward.answered()
+
+    assert structured_awkward.status in (200, 400), (
+        f"answered with {structured_awkward.status}: {structured_awkward.text[:200]}"
+    )
+
+
+@check(
+    "structured.awkward.alive",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/17313",
+    needs=["completions", *NEEDS],
+)
+def test_alive(awkward_case: Case, structured_after_awkward: Recording) -> None:  # noqa: ARG001 - picks the case
+    """After a constraint that is hard to compile the server still answers."""
+    after = structured_after_awkward
+
+    assert after.status == 200, f"then {after.status or after.error}: {after.text[:200]}"
+
+
+@check("structured.tag", MUST, spec=VLLM, needs=NEEDS, exchanges=["structured.awkward"])
+def test_tag(vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """A structural tag stands around its content, which fits its schema."""
+    only_if(vllm_server.at_least("0.12.0"), "structural tags of this form came with 0.12")
+    answer = vllm_recordings.get("structured.awkward[structural-tag]")
+    need(answer.status == 200, f"answered with {answer.status}")
+    text = text_in(answer.ok["choices"][0]).strip()
+    need(text, "the answer is empty")
+    words = ['<answer>"left"</answer>', '<answer>"right"</answer>']
+
+    assert any(word.startswith(text) for word in words), f"{text!r} is no beginning of {words}"
+
+
+@check("structured.legacy.obeyed", MUST, spec="fault:vllm-project/vllm/issues/53975", needs=NEEDS)
+def test_legacy(legacy_case: Case, structured_legacy: Recording, vllm_server: Server) -> None:
+    """Before 0.12 the `guided_` fields hold."""
+    only_if(not vllm_server.at_least("0.12.0"), "vLLM 0.12 dropped the guided_ fields")
+    text = text_in(structured_legacy.ok["choices"][0])
+
+    assert "zz-" in text, f"guided_{legacy_case.id} is ignored: {text!r}"
+
+
+@check("structured.legacy.known", INFO, spec="fault:vllm-project/vllm/issues/53975", needs=NEEDS)
+def test_legacy_known(legacy_case: Case, structured_legacy: Recording) -> None:
+    """It is known whether a `guided_` field is obeyed, refused or ignored."""
+    structured_legacy.answered()
+    answered = structured_legacy.status == 200
+    text = text_in(structured_legacy.ok["choices"][0]) if answered else ""
+    outcome = "obeyed" if "zz-" in text else "ignored" if answered else "refused"
+    observe(f"guided_{legacy_case.id}", outcome)
+
+    assert structured_legacy.status in (200, 400), f"answered with {structured_legacy.status}"
+
+
+def _matches(pattern: str, answer: Recording) -> None:
+    (choice,) = answer.ok["choices"]
+    text = text_in(choice).strip()
+    need(text or choice["finish_reason"] != "length", "the thoughts took all tokens")
+
+    assert re.fullmatch(pattern, text), f"{text!r} is not within {pattern!r}"
+
+
+def _regex_of(answer: Recording) -> str:
+    asked = answer.request.json
+    return str(asked.get("guided_regex") or asked["structured_outputs"]["regex"])
