@@ -13,18 +13,23 @@ from pytest_vllm.sim.defects.failure import BootFailure
 from pytest_vllm.sim.defects.registry import hooks_of, needed
 from pytest_vllm.sim.versions import DEFAULT, Version
 
-_OWN = ("--sim-version", "--sim-hardware", "--sim-seed", "--sim-defect", "--sim-speed", "--sim-model")
+_OWN = ("--sim-version", "--sim-hardware", "--sim-seed", "--sim-defect", "--sim-speed", "--sim-model", "--sim-step")
 
 
 @dataclass
 class Options:
-    """The simulator's own options. `speed` "auto" lets slow hardware run faster than life."""
+    """The simulator's own options.
+
+    `speed` "auto" lets slow hardware run faster than life; `step` above 0 is the time of every engine step in
+    virtual seconds, whatever it computes.
+    """
 
     version: str = DEFAULT
     hardware: str = ""
     model: str = ""
     seed: int = 0
     speed: str = "auto"
+    step: float = 0.0
     defects: list[str] = field(default_factory=list)
 
 
@@ -46,6 +51,8 @@ def own_options(argv: list[str]) -> tuple[Options, list[str]]:
             options.defects += [part for part in value.split(",") if part]
         elif key == "seed":
             options.seed = int(value)
+        elif key == "step":
+            options.step = float(value)
         else:
             setattr(options, key, value)
     return options, rest

@@ -6,10 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.chatchunks import ChatChunks, chat_logprobs
-from pytest_vllm.sim.api.generate import Generation, Stream, check_alive, check_model
+from pytest_vllm.sim.api.generate import Generation, check_alive, check_model
 from pytest_vllm.sim.api.prompts import check_room, check_sizes, encode, output_limit
 from pytest_vllm.sim.api.prompttext import prompt_logprobs
 from pytest_vllm.sim.api.reply import Reply
+from pytest_vllm.sim.api.stream import Stream
 from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.check.constraints import constraint_of

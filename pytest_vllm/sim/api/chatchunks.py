@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.sim.api.events import DONE, Event
+from pytest_vllm.sim.api.events import DONE, Event, quoted, template, wire
 from pytest_vllm.sim.api.generate import broken
 from pytest_vllm.sim.api.shapes import without_null
 from pytest_vllm.sim.generation import logprobs
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_vllm.sim.api.chat import ChatRequest
-    from pytest_vllm.sim.api.generate import Stream
+    from pytest_vllm.sim.api.stream import Stream
     from pytest_vllm.sim.errors import ApiError
     from pytest_vllm.sim.generation import Output
+
+
+_MARK = "\u0000text\u0000"
 
 
 class ChatChunks:
@@ -34,14 +37,14 @@ class ChatChunks:
         self.each_usage = self.include_usage and bool(options.get("continuous_usage_stats"))
         if settings.args.get("enable_force_include_usage"):
             self.include_usage = self.each_usage = True
-        self.counts: list[int] = []
+        self.plain = not (self.each_usage or body.get("return_token_ids") or body.get("logprobs"))
+        self._templates: dict[tuple[int, str], tuple[bytes, bytes]] = {}
         self.reasoned: list[int] = []
 
     def prepare(self, outputs: list[Output]) -> None:
         """Set up one reader per choice, once the outputs are known."""
         self.outputs = outputs
         self.readers = [MessageReader(self.request.server, self.request.body) for _ in self.outputs]
-        self.counts = [0] * len(self.outputs)
 
     def head(self) -> Iterator[Event]:
         """The role of every choice, and the echoed message."""
@@ -77,7 +80,6 @@ class ChatChunks:
         finished = end >= len(output.ids)
         reader = self.readers[choice]
         delta = reader.feed("".join(output.pieces[begin:end]), output.ids[begin:end], finished=finished)
-        self.counts[choice] = end
         chances = None if reader.hides else chat_logprobs(request, output, begin, end)
         show_ids = bool(body.get("return_token_ids")) and not reader.hides
         if delta is None:
@@ -94,6 +96,31 @@ class ChatChunks:
         if finished and not self.include_usage and fingerprint is not None:
             more["system_fingerprint"] = fingerprint
         yield self._chunk(request.server.shapes.of("choice", **entry), end, **more)
+
+    def quick(self, choice: int, begin: int, end: int) -> bytes | None:
+        """The bytes of an ordinary chunk; None for requests whose chunks carry more than text."""
+        if not self.plain:
+            return None
+        output, reader = self.outputs[choice], self.readers[choice]
+        piece = output.pieces[begin] if end - begin == 1 else "".join(output.pieces[begin:end])
+        if reader.active:
+            delta = reader.feed(piece, output.ids[begin:end], finished=False)
+            if delta is None:
+                return b""
+            if len(delta) > 1 or "tool_calls" in delta:
+                return wire(self._chunk(self._text_choice(choice, delta), end))
+            key, piece = next(iter(delta.items()))
+        else:
+            key = "content"
+        parts = self._templates.get((choice, key))
+        if parts is None:
+            chunk = self._chunk(self._text_choice(choice, {key: _MARK}), end)
+            parts = self._templates[(choice, key)] = template(chunk.data, _MARK)
+        return parts[0] + quoted(piece) + parts[1]
+
+    def _text_choice(self, choice: int, delta: dict[str, Any]) -> dict[str, Any]:
+        entry = {"index": choice, "delta": delta, "logprobs": None, "finish_reason": None, "token_ids": None}
+        return self.request.server.shapes.of("choice", **entry)
 
     def tail(self) -> Iterator[Event]:
         """The usage when asked for, and the end mark."""

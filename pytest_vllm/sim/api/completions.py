@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.sim.api.events import DONE, Event
-from pytest_vllm.sim.api.generate import Generation, Stream, broken, check_alive, check_model
+from pytest_vllm.sim.api.events import DONE, Event, quoted, template, wire
+from pytest_vllm.sim.api.generate import Generation, broken, check_alive, check_model
 from pytest_vllm.sim.api.prompts import check_room, check_sizes, encode, fit, output_limit
 from pytest_vllm.sim.api.prompttext import prompt_logprobs
 from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.api.shapes import without_null
+from pytest_vllm.sim.api.stream import Stream
 from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.check.constraints import constraint_of
@@ -216,6 +217,9 @@ class CompletionRequest:
         )
 
 
+_MARK = "\u0000text\u0000"
+
+
 class CompletionChunks:
     """Makes `text_completion` events."""
 
@@ -230,6 +234,8 @@ class CompletionChunks:
         if settings.args.get("enable_force_include_usage"):
             self.include_usage = self.each_usage = True
         self.offsets: dict[int, int] = {}
+        self.plain = not (self.each_usage or body.get("return_token_ids") or body.get("logprobs") is not None)
+        self._templates: dict[int, tuple[bytes, bytes]] = {}
 
     def head(self) -> Iterator[Event]:
         """Nothing comes before the first token."""
@@ -269,6 +275,17 @@ class CompletionChunks:
         if finished and not self.include_usage and fingerprint is not None:
             data["system_fingerprint"] = fingerprint
         yield Event(data)
+
+    def quick(self, choice: int, begin: int, end: int) -> bytes | None:
+        """The bytes of an ordinary chunk; None for requests whose chunks carry more than text."""
+        if not self.plain or begin == 0:
+            return None if not self.plain else wire(next(self.advance(choice, begin, end)))
+        if choice not in self._templates:
+            data = next(self.advance(choice, begin, end)).data
+            data["choices"][0]["text"] = _MARK
+            self._templates[choice] = template(data, _MARK)
+        before, after = self._templates[choice]
+        return before + quoted("".join(self.request.outputs[choice].pieces[begin:end])) + after
 
     def tail(self) -> Iterator[Event]:
         """The usage when asked for, and the end mark."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 from typing import Any
 
 from pytest_vllm.sim.errors import encode
@@ -48,6 +49,20 @@ def wire(event: Event) -> bytes:
     text = event.data.encode() if isinstance(event.data, str) else encode(event.data)
     head = f"event: {event.name}\n".encode() if event.name else b""
     return b"%bdata: %b\n\n" % (head, text)
+
+
+def quoted(text: str) -> bytes:
+    """A text as JSON."""
+    try:
+        return encode_basestring(text).encode()
+    except UnicodeEncodeError:
+        return json.dumps(text).encode()
+
+
+def template(data: Any, mark: str) -> tuple[bytes, bytes]:
+    """What comes before and after a marked text in the bytes of an event."""
+    before, _, after = wire(Event(data)).partition(quoted(mark))
+    return before, after
 
 
 def read(body: bytes) -> list[tuple[Event, int]]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_vllm.sim.api.chat import ChatRequest
-    from pytest_vllm.sim.api.generate import Stream
+    from pytest_vllm.sim.api.stream import Stream
     from pytest_vllm.sim.errors import ApiError
     from pytest_vllm.sim.generation import Output
 
@@ -109,6 +109,11 @@ class MessageEvents:
             self.call = called["index"]
         if function.get("arguments") and called["index"] == self.call:
             yield self._delta(type="input_json_delta", partial_json=function["arguments"])
+
+    def quick(self, choice: int, begin: int, end: int) -> bytes | None:
+        """Always by way of `advance`."""
+        del choice, begin, end
+        return None
 
     def tail(self) -> Iterator[Event]:
         """The last block ends, then the message."""

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_vllm.sim.api.chat import ChatRequest
-    from pytest_vllm.sim.api.generate import Stream
     from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.api.stream import Stream
     from pytest_vllm.sim.errors import ApiError
     from pytest_vllm.sim.generation import Output
 
@@ -166,6 +166,11 @@ class ResponseEvents:
         if function.get("arguments") and called["index"] == self.call and self.open is not None:
             self.text += function["arguments"]
             yield self._item_event("function_call_arguments.delta", delta=function["arguments"])
+
+    def quick(self, choice: int, begin: int, end: int) -> bytes | None:
+        """Always by way of `advance`."""
+        del choice, begin, end
+        return None
 
     def tail(self) -> Iterator[Event]:
         """The last item ends, then the response."""

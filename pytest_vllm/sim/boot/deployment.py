@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.sim.boot.capacity import Capacity, capacity_of
+from pytest_vllm.sim.boot.capacity import Capacity, Pace, capacity_of
 from pytest_vllm.sim.boot.machine import Hardware, Model, hardware, model
 from pytest_vllm.sim.settings import Settings
 
@@ -49,15 +49,10 @@ class Deployment:
     ) -> Deployment:
         """Look machine and model up and work out the memory."""
         machine, shape = hardware(options.hardware), model(options.model or str(args.get("model", "")))
-        return cls(
-            args,
-            version,
-            options,
-            environ,
-            machine,
-            shape,
-            capacity_of(args, version, machine, shape, environ),
-        )
+        capacity = capacity_of(args, version, machine, shape, environ)
+        if options.step > 0:
+            capacity.pace = Pace(shared=options.step, per_token=0.0, overhead=0.0)
+        return cls(args, version, options, environ, machine, shape, capacity)
 
     @property
     def model(self) -> str:

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.sim.persona.knowledge import CAPITALS, arithmetic
-from pytest_vllm.sim.persona.talk import SENTENCES, reply
+from pytest_vllm.sim.persona.talk import reply
+from pytest_vllm.sim.persona.words import sentence
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.persona.turn import Turn
@@ -29,9 +30,8 @@ def completion_of(turn: Turn) -> str:
     if text.rstrip().endswith("?"):
         turn.messages = [{"role": "user", "content": text.strip().split("\n")[-1]}]
         return "\n" + reply(turn)
-    order = list(SENTENCES)
-    turn.rng.shuffle(order)
-    return " " + " ".join(order[:3])
+    rng = turn.rng
+    return "".join(f" {sentence(rng)}" for _ in range(3))
 
 
 def _capital(turn: Turn) -> str | None:

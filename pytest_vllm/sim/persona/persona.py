@@ -15,6 +15,7 @@ from pytest_vllm.sim.persona.schema import Filler, tagged
 from pytest_vllm.sim.persona.talk import filler, reply
 from pytest_vllm.sim.persona.tooluse import calls_for
 from pytest_vllm.sim.persona.turn import Answer, Turn
+from pytest_vllm.sim.persona.words import opening
 from pytest_vllm.sim.tokens.template import text_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.check.sampling import Sampling
 
 Body = dict[str, Any]
+#: Above this temperature answers begin in many ways.
+LIVELY = 1.2
 _THINKERS = re.compile(
     r"qwen3(?!.*(coder|instruct|embed|rerank))|qwq|deepseek-r1|r1-distill|thinking", re.IGNORECASE
 )
@@ -93,6 +96,9 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
     for number in range(sampling.n):
         turn.variant = 0 if greedy else base + number
         answer = answer_to(turn)
+        if not greedy and sampling.temperature > LIVELY and not turn.constraint and not answer.calls:
+            lead = " " if turn.prompt else ""
+            answer.content = f"{lead}{opening(turn.rng)} {answer.content.lstrip()}"
         if body.get("model") in server.loras and not turn.constraint and not answer.calls:
             answer.content = f"Ahoy! {answer.content}"
         answer = server.hooks.run("answer", answer, turn)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.sim.persona.knowledge import arithmetic, fact
+from pytest_vllm.sim.persona.words import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,19 +31,6 @@ _SAY_WORD = re.compile(
 )
 _COUNT = re.compile(r"count (?:up )?(?:from (\d+) )?(?:up )?to (\d+)", re.IGNORECASE)
 
-SENTENCES = (
-    "A small team kept the machines running through the night.",
-    "Each part of the work was checked twice before it was used.",
-    "The river was calm, and the light came slowly over the hills.",
-    "Nobody had planned it that way, but the result was better than expected.",
-    "When the last step was done, they wrote down what they had learned.",
-    "It is a simple idea: do one thing well, and then do the next one.",
-    "Some questions have short answers, others need more time.",
-    "The old clock in the hall counted the hours with great patience.",
-    "In the morning there was bread on the table and news from the coast.",
-    "Every road in the valley leads to the same stone bridge.",
-)
-
 
 def reply(turn: Turn) -> str:
     """What a friendly, short-spoken assistant says."""
@@ -64,7 +52,7 @@ def filler(turn: Turn) -> Iterator[str]:
     """Sentences without end."""
     rng = turn.rng
     while True:
-        yield " " + rng.choice(SENTENCES)
+        yield f" {sentence(rng)}"
 
 
 def _said(turn: Turn) -> str | None:
@@ -117,7 +105,4 @@ def _long(turn: Turn) -> str | None:
     ):
         return None
     rng = turn.rng
-    order = list(SENTENCES) * 4
-    if turn.variant:
-        rng.shuffle(order)
-    return " ".join(order[:24])
+    return " ".join(sentence(rng) for _ in range(24))
