@@ -5,32 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pytest_vllm.sim.arguments import UsageError, parse
+from pytest_vllm.sim.boot.deployment import Deployment
 from pytest_vllm.sim.boot.start import serve
 from pytest_vllm.sim.defects.failure import BootFailure
 from pytest_vllm.sim.defects.registry import hooks_of, needed
-from pytest_vllm.sim.versions import DEFAULT, Version
+from pytest_vllm.sim.options import Options
+from pytest_vllm.sim.versions import Version
 
-_OWN = ("--sim-version", "--sim-hardware", "--sim-seed", "--sim-defect", "--sim-speed", "--sim-model", "--sim-step")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
+    from pytest_vllm.sim.defects.hooks import Hooks
 
-@dataclass
-class Options:
-    """The simulator's own options.
-
-    `speed` "auto" lets slow hardware run faster than life; `step` above 0 is the time of every engine step in
-    virtual seconds, whatever it computes.
-    """
-
-    version: str = DEFAULT
-    hardware: str = ""
-    model: str = ""
-    seed: int = 0
-    speed: str = "auto"
-    step: float = 0.0
-    defects: list[str] = field(default_factory=list)
+_OWN = tuple(f"--sim-{name}" for name in ("version", "hardware", "seed", "defect", "speed", "model", "step"))
 
 
 def own_options(argv: list[str]) -> tuple[Options, list[str]]:
@@ -58,26 +48,29 @@ def own_options(argv: list[str]) -> tuple[Options, list[str]]:
     return options, rest
 
 
+def configured(argv: list[str], environ: Mapping[str, str]) -> tuple[Deployment, Hooks]:
+    """The deployment and the defects that a command line asks for. Raises UsageError, ValueError."""
+    options, rest = own_options(argv)
+    version = Version(options.version)
+    hooks = hooks_of(options.defects)
+    words, needs = needed(options.defects)
+    rest = hooks.run("argv", [*rest, *words])
+    arguments = parse(rest[1:] if rest[:1] == ["serve"] else rest, version)
+    return Deployment.of(arguments, version, options, {**environ, **needs}), hooks
+
+
 def main(argv: list[str]) -> int:
     """Serve until a signal ends it; the exit status is vLLM's."""
     try:
-        options, rest = own_options(argv)
-        version = Version(options.version)
-        hooks = hooks_of(options.defects)
-        words, environ = needed(options.defects)
-        rest = hooks.run("argv", [*rest, *words])
-        if rest[:1] == ["serve"]:
-            rest = rest[1:]
-        arguments = parse(rest, version)
+        deployment, hooks = configured(argv, os.environ)
     except (UsageError, ValueError) as error:
         print("usage: vllm serve [model_tag] [options]", file=sys.stderr)
         print(f"vllm serve: error: {error}", file=sys.stderr)
         return 2
     try:
-        return asyncio.run(serve(arguments, version, options, hooks, {**os.environ, **environ}))
+        return asyncio.run(serve(deployment, hooks))
     except BootFailure as failure:
-        for line in failure.lines:
-            print(line, file=sys.stderr)
+        print("\n".join(failure.lines), file=sys.stderr)
         return failure.status
     except KeyboardInterrupt:
         return 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_vllm.sim.arguments import Arguments
-    from pytest_vllm.sim.cli import Options
+    from pytest_vllm.sim.options import Options
     from pytest_vllm.sim.versions import Version
 
 #: Single-stream decoding is shown at about this pace unless a speed is asked for; virtual time stays true.
