@@ -7,13 +7,14 @@ Every command imports what it needs when it runs, so that `--help` and completio
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from pytest_vllm.tables import print_json, print_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ def profiles(rootdir: Rootdir = None, as_json: AsJson = False) -> None:
                 "description": profile.description,
             }
         )
-    _print_rows(
+    print_rows(
         rows, as_json=as_json, hidden=() if any(row["origin"] != "built in" for row in rows) else ("origin",)
     )
     if broken:
@@ -101,7 +102,7 @@ def show(
             mode="json", by_alias=True, exclude_none=True, exclude={"name", "source"}
         )
         shown = {"name": profile.name, "origin": origin(profile, root), "profile": content}
-        _print_json({**shown, "derived": figures.plain() if figures else None, "notes": notes})
+        print_json({**shown, "derived": figures.plain() if figures else None, "notes": notes})
         return
     print(f"# {profile.name} ({origin(profile, root)})")
     for note in notes:
@@ -131,7 +132,7 @@ def checks(
         return
     rows = [entry.plain() for entry in found]
     kept = None if as_json else ("id", "level", "tier", "needs", "fact")
-    _print_rows([row if kept is None else {key: row[key] for key in kept} for row in rows], as_json=as_json)
+    print_rows([row if kept is None else {key: row[key] for key in kept} for row in rows], as_json=as_json)
 
 
 @app.command()
@@ -157,7 +158,7 @@ def defects(as_json: AsJson = False) -> None:
         }
         for one in all_defects().values()
     ]
-    _print_rows(rows, as_json=as_json, hidden=("catches", "faults"))
+    print_rows(rows, as_json=as_json, hidden=("catches", "faults"))
 
 
 @app.command()
@@ -279,26 +280,6 @@ def _root(given: Path | None) -> Path:
 def _become(module: str, *arguments: str) -> None:
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", module, *arguments])  # noqa: S606 - signals go straight to it
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def _print_rows(rows: list[dict[str, Any]], *, as_json: bool, hidden: Sequence[str] = ()) -> None:
-    if as_json:
-        _print_json(rows)
-        return
-    shown = [{key: _cell(value) for key, value in row.items() if key not in hidden} for row in rows]
-    if not shown:
-        return
-    widths = {key: max(len(key), *(len(row[key]) for row in shown)) for key in shown[0]}
-    for row in ({key: key for key in widths}, *shown):
-        print("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
-
-
-def _cell(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_vllm.profile.checkpoint import from_config
 from pytest_vllm.profile.derived import Figures, figures_of
 from pytest_vllm.profile.errors import ProfileError
 from pytest_vllm.profile.hardware import hardware_names, load_hardware
 from pytest_vllm.profile.load import load
 from pytest_vllm.profile.model import Profile, ServerPart
-from pytest_vllm.profile.modelfile import from_config, load_model, model_names, model_of_repo
+from pytest_vllm.profile.modelfile import load_model, model_names, model_of_repo
 
 if TYPE_CHECKING:
     from pathlib import Path
