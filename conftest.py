@@ -1,4 +1,4 @@
-"""Of the checkout only, never shipped. `pytest_plugins` here would break editable installs used from elsewhere."""
+"""Of the checkout only, never shipped. `pytest_plugins` here would break editable installs elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the bundled suites run in the checkout without the test group: pyproject.toml names these settings."""
+    """Let the bundled suites run in the checkout without the test group, whose settings pyproject.toml has."""
     if find_spec("pytest_asyncio") is None:
         parser.addini("asyncio_mode", "set in pyproject.toml for pytest-asyncio")
-        parser.addini("asyncio_default_fixture_loop_scope", "set in pyproject.toml for pytest-asyncio")
+        parser.addini("asyncio_default_fixture_loop_scope", "the same")

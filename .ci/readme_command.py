@@ -1,4 +1,4 @@
-"""Print the README's N-th command: the N-th fenced `sh` block of its first section."""
+"""Print the README's N-th command: the N-th fenced `sh` block of its first section."""  # noqa: INP001 - a script
 
 from __future__ import annotations
 
