@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm import __version__, judge
+from pytest_vllm.profile.known import known_faults
 from pytest_vllm.remembered import comparisons, save_baseline
 from pytest_vllm.report import terminal
 from pytest_vllm.report.write import write_all
@@ -76,7 +77,8 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     for name, profile in session.profiles.items():
         if any(result.profile == name for result in results):
             version = session.state(name).server.version
-            results += stale_waivers(results, profile.waive, version, name)
+            own = [waiver for waiver in profile.waive if waiver not in known_faults()]
+            results += stale_waivers(results, own, version, name)
     decision = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
     record = RunRecord(
         run_id=session.run_id,

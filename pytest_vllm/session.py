@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_vllm.profile.known import with_known_faults
 from pytest_vllm.profile.load import ProfileError, load
 from pytest_vllm.recordings import Recordings
 from pytest_vllm.remembered import read_baseline
@@ -161,7 +162,7 @@ def _adjusted(profile: Profile, options: Options) -> Profile:
             "add --vllm-launcher=sim"
         )
     changed = profile.model_copy(update={"server": server, "defects": defects})
-    return with_defects(changed) if defects else changed
+    return with_defects(changed) if defects else with_known_faults(changed)
 
 
 def with_defects(profile: Profile) -> Profile:

@@ -153,6 +153,9 @@ class RecordPart(Part):
 class ExpectPart(Part):
     """`[expect]`: what must be there; an absent capability that is expected is a failure."""
 
+    known_faults: Literal["waive", "fail"] = "waive"
+    """Whether faults that vLLM itself is known to have count: see `fixtures/waivers/vllm.toml`."""
+
     capabilities: list[Annotated[str, AfterValidator(values.capability)]] = Field(default_factory=list)
     """What clients need of this server."""
     version: str | None = None

@@ -1,0 +1,33 @@
+"""Faults of vLLM itself are waived on real servers, never on the simulator, never against one's will."""
+
+from __future__ import annotations
+
+from pytest_vllm.profile.known import known_faults, with_known_faults
+from pytest_vllm.profile.model import ExpectPart, Profile, ServerPart
+
+
+def profile(launcher: str, known: str = "waive") -> Profile:
+    return Profile(
+        server=ServerPart.model_validate({"launcher": launcher}),
+        expect=ExpectPart.model_validate({"known-faults": known}),
+    )
+
+
+def test_each_names_its_upstream_thread() -> None:
+    faults = known_faults()
+
+    assert faults
+    assert [fault for fault in faults if "vllm-project/vllm#" not in fault.issue] == []
+
+
+def test_a_real_server_is_not_blamed_for_them() -> None:
+    assert with_known_faults(profile("docker")).waive == known_faults()
+    assert with_known_faults(profile("attach")).waive == known_faults()
+
+
+def test_the_simulator_has_none() -> None:
+    assert with_known_faults(profile("sim")).waive == []
+
+
+def test_a_profile_may_let_them_count() -> None:
+    assert with_known_faults(profile("docker", "fail")).waive == []
