@@ -90,9 +90,9 @@ def suites() -> tuple[list[Check], list[pytest.Item]]:
 
 
 @cache
-def healthy(needs: tuple[str, ...]) -> View:
-    """Recordings of a healthy simulator with these serve arguments."""
-    outcome = _boot(profile_for(needs=needs))
+def healthy(needs: tuple[str, ...] = (), environ: tuple[str, ...] = (), profile: str = "sim") -> View:
+    """Recordings of a healthy simulator with these serve arguments and environment."""
+    outcome = _boot(profile_for(needs=needs, environ=environ, name=profile))
     if isinstance(outcome, BootError):
         raise outcome
     return outcome
@@ -110,9 +110,9 @@ def outcome_of(name: str) -> Outcome:
     started = time.monotonic()
     checks, _ = suites()
     if defect.rewrites:
-        view: View | BootError = rewritten(healthy(defect.needs), defect)
+        view: View | BootError = rewritten(healthy(defect.needs, defect.environ, defect.profile), defect)
     else:
-        view = _boot(profile_for([name]))
+        view = _boot(profile_for([name], name=defect.profile))
     if isinstance(view, BootError):
         return _not_booted(defect, view, time.monotonic() - started)
     results = judge_all(checks, view)
@@ -156,7 +156,9 @@ def run(names: Sequence[str], workers: int = WORKERS) -> list[Outcome]:
         return [outcome_of(name) for name in names]
     known = all_defects()
     # neighbours share a healthy recording: sorted by what they need, dealt out in turn
-    ordered = sorted(names, key=lambda name: (not known[name].rewrites, known[name].needs, name))
+    ordered = sorted(
+        names, key=lambda name: (not known[name].rewrites, known[name].profile, known[name].needs, name)
+    )
     with ProcessPoolExecutor(workers) as pool:
         done = {one.defect: one for one in pool.map(outcome_of, ordered)}
     return [done[name] for name in names]

@@ -32,11 +32,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 
-def profile_for(defects: Sequence[str] = (), needs: Sequence[str] = ()) -> Profile:
-    """The profile `sim`, broken by these defects, or healthy with these serve arguments."""
-    profile = load("sim", ROOT)
+def profile_for(
+    defects: Sequence[str] = (), needs: Sequence[str] = (), environ: Sequence[str] = (), name: str = "sim"
+) -> Profile:
+    """A profile, broken by these defects, or healthy with these serve arguments and environment."""
+    profile = load(name, ROOT)
     args = {**profile.server.args, **flags_of(needs)}
-    server = profile.server.model_copy(update={"args": args})
+    env = {**profile.server.env, **dict(pair.split("=", 1) for pair in environ)}
+    server = profile.server.model_copy(update={"args": args, "env": env})
     return with_defects(profile.model_copy(update={"server": server, "defects": list(defects)}))
 
 

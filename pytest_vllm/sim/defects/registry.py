@@ -33,6 +33,7 @@ class Defect:
         catches: check ids that are expected to fail.
         needs: serve arguments without which it can't show, as on the command line.
         environ: environment without which it can't show.
+        profile: the bundled profile on which it shows.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Defect:
     catches: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     environ: tuple[str, ...] = ()
+    profile: str = "sim"
 
     @property
     def rewrites(self) -> bool:
@@ -63,7 +65,7 @@ def defect(
         name: see Defect, as for `facts`; the area is the name's first part unless given.
         on: one of hooks.POINTS.
         paths: only answers to requests whose path begins so, for points that know the exchange.
-        facts: area, faults, versions, catches, needs, environ.
+        facts: area, faults, versions, catches, needs, environ, profile.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,6 +146,7 @@ def listing() -> list[dict[str, Any]]:
             "catches": list(one.catches),
             "needs": list(one.needs),
             "environ": list(one.environ),
+            "profile": one.profile,
             "points": sorted(one.on),
             "rewrites": one.rewrites,
         }
