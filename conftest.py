@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the bundled suites run in the checkout without the test group, whose settings pyproject.toml has."""
+    """Let the checkout run without pytest-asyncio, whose settings pyproject.toml has."""
     if find_spec("pytest_asyncio") is None:
         parser.addini("asyncio_mode", "set in pyproject.toml for pytest-asyncio")
         parser.addini("asyncio_default_fixture_loop_scope", "the same")
