@@ -5,35 +5,46 @@ from __future__ import annotations
 import platform
 import shlex
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.junitxml import xml_key
 
 from pytest_vllm import __version__, judge
 from pytest_vllm.profile.known import known_faults
 from pytest_vllm.remembered import comparisons, save_baseline
 from pytest_vllm.report import terminal
+from pytest_vllm.report.junit import suite_properties
+from pytest_vllm.report.text import shown_path
 from pytest_vllm.report.write import write_all
 from pytest_vllm.runrecord import BootFailure, RunRecord, ServerRun
 from pytest_vllm.verdict import Verdict, decide
 from pytest_vllm.waivers import stale_waivers
-from pytest_vllm.wire.redact import Redactor
 from pytest_vllm.wire.store import file_name
 
 if TYPE_CHECKING:
     from pytest_vllm.launch.protocol import BootError
-    from pytest_vllm.runstate import ServerState
+    from pytest_vllm.profile.model import Profile
     from pytest_vllm.session import GateSession
     from pytest_vllm.verdict import Result
 
 #: pytest's own exit statuses after which a verdict still means something.
 DECIDABLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+MOST_COLUMNS = 100
 EVIDENCE = (Verdict.FAIL, Verdict.UNDECIDED)
 
 
-def header(session: GateSession) -> list[str]:
+def style_of(config: pytest.Config) -> terminal.Style:
+    """Colour and width of this terminal."""
+    writer = config.get_terminal_writer()
+    return terminal.Style(color=writer.hasmarkup, width=min(MOST_COLUMNS, writer.fullwidth))
+
+
+def header(session: GateSession, config: pytest.Config) -> list[str]:
     """What is about to be verified."""
-    return terminal.header_lines(session.profiles.values(), session.folder, session.options)
+    profiles = session.profiles.values()
+    return terminal.header_lines(profiles, session.folder, session.options, style=style_of(config))
 
 
 def show(report: pytest.TestReport, result: Result, session: GateSession, *, python: bool) -> None:
@@ -47,14 +58,23 @@ def show(report: pytest.TestReport, result: Result, session: GateSession, *, pyt
         report.longrepr = (path, line or 0, f"not run: {result.reason}")
     elif result.verdict in EVIDENCE:
         if not python:
-            run = as_run(session.state(result.profile), only=result.exchanges)
-            report.longrepr = terminal.failure_block(result, run, folder=session.folder)
+            run = as_run(session, result.profile, only=result.exchanges)
+            report.longrepr = terminal.failure_block(
+                result, run, folder=session.folder, redactor=session.redactor, before=_before(session, result)
+            )
     else:
         report.longrepr = None
 
 
-def as_run(state: ServerState, only: tuple[str, ...] | None = None) -> ServerRun:
+def _before(session: GateSession, result: Result) -> str | None:
+    baseline = session.baselines.get(result.profile)
+    known = baseline.verdicts.get(result.check) if baseline else None
+    return f"{known} on {baseline.taken} (vLLM {baseline.version})" if baseline and known else None
+
+
+def as_run(session: GateSession, name: str, only: tuple[str, ...] | None = None) -> ServerRun:
     """A server as reports want it, with all its recordings or only these."""
+    state = session.state(name)
     keys = [key for key in state.store.keys() if only is None or key in only]  # noqa: SIM118
     files = {key: f"{state.folder.name}/recordings/{file_name(key)}" for key in keys}
     return ServerRun(
@@ -65,10 +85,34 @@ def as_run(state: ServerState, only: tuple[str, ...] | None = None) -> ServerRun
         recordings={key: state.store.get(key) for key in keys},
         died=state.died,
         waivers=tuple(state.profile.waive),
-        origin=str(state.profile.source or "built in"),
+        origin=terminal.origin_of(state.profile),
+        options=_selection(session, name),
+        key_env=_key_env(state.profile),
         files=files,
         log_file=f"{state.folder.name}/server.log",
     )
+
+
+def _selection(session: GateSession, name: str) -> str:
+    """The options that reach this server, or one like it, again."""
+    options = session.options
+    if options.replay is not None:
+        return f"--vllm-replay={shown_path(options.replay)}"
+    words = [f"--vllm-profile={given}" for given in options.profiles if _is_named(given, name)]
+    words += [f"--vllm-url={options.url}"] if options.url else []
+    words += [f"--vllm-launcher={options.launcher}"] if options.launcher else []
+    words += [f"--vllm-image={options.image}"] if options.image else []
+    words += [f"--vllm-defect={defect}" for defect in options.defects]
+    return shlex.join(words)
+
+
+def _is_named(given: str, name: str) -> bool:
+    return given == name or Path(given).stem == name
+
+
+def _key_env(profile: Profile) -> str:
+    key = profile.server.api_key
+    return key.from_env if key else "VLLM_API_KEY"
 
 
 def decide_and_write(session: GateSession, config: pytest.Config) -> int:
@@ -85,7 +129,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         started=session.started,
         seconds=round(time.monotonic() - session.clock, 3),
         folder=session.folder,
-        servers={name: as_run(session.state(name)) for name in _opened(session)},
+        servers={name: as_run(session, name) for name in _opened(session)},
         results=tuple(results),
         decision=decision,
         phases=tuple(session.gate.phases) if session.gate else (),
@@ -102,11 +146,12 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     return decision.exit_code
 
 
-def summary(session: GateSession) -> list[str]:
+def summary(session: GateSession, config: pytest.Config) -> list[str]:
     """The verdict as the terminal shows it."""
     lines = [f"vllm: {line}" for line in session.missed]
     if session.record is not None:
-        lines += terminal.verdict_lines(session.record)
+        style = style_of(config)
+        lines += terminal.verdict_lines(session.record, redactor=session.redactor, style=style)
     return lines
 
 
@@ -137,8 +182,16 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
     _write(record, session)
     writer = config.get_terminal_writer()
     writer.line()
-    for line in terminal.did_not_boot_block(failure):
+    for line in terminal.did_not_boot_block(failure, redactor=session.redactor, style=style_of(config)):
         writer.line(line)
+
+
+def describe_in_junit(session: GateSession, config: pytest.Config) -> None:
+    """Give pytest's JUnit file, where one is written, the properties of the whole run."""
+    xml = config.stash.get(xml_key, None)
+    if xml is not None and session.record is not None:
+        for name, value in suite_properties(session.record, session.redactor):
+            xml.add_global_property(name, str(value))
 
 
 def _kept(session: GateSession, name: str) -> tuple[str, ...]:
@@ -153,8 +206,7 @@ def _opened(session: GateSession) -> list[str]:
 
 
 def _write(record: RunRecord, session: GateSession) -> None:
-    redactor = session.gate.redactor if session.gate else Redactor(())
-    write_all(record, redactor, session.folder)
+    write_all(record, session.redactor, session.folder)
 
 
 def _versions() -> dict[str, str]:

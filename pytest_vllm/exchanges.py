@@ -7,6 +7,7 @@ other exchanges are its dependencies: it is built and sent once those have been 
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import json
 import re
@@ -66,6 +67,7 @@ class Case:
 
 EXCHANGES: dict[str, ExchangeSpec] = {}
 CASE_SETS: dict[str, tuple[Case, ...]] = {}
+_BY_FIXTURE: dict[str, ExchangeSpec] = {}
 
 
 def fixture_name(id: str) -> str:  # noqa: A002
@@ -117,7 +119,10 @@ def key_of(id: str, case_ids: Sequence[str] = ()) -> str:  # noqa: A002
 
 def by_fixture_name() -> dict[str, ExchangeSpec]:
     """All declared exchanges by the fixture name that checks use."""
-    return {fixture_name(spec.id): spec for spec in EXCHANGES.values()}
+    if len(_BY_FIXTURE) != len(EXCHANGES):
+        _BY_FIXTURE.clear()
+        _BY_FIXTURE.update({fixture_name(spec.id): spec for spec in EXCHANGES.values()})
+    return _BY_FIXTURE
 
 
 def all_cases(spec: ExchangeSpec) -> tuple[str, ...]:
@@ -125,6 +130,11 @@ def all_cases(spec: ExchangeSpec) -> tuple[str, ...]:
     known = by_fixture_name()
     names = dict.fromkeys(spec.cases)
     for after in spec.after:
+        if after not in known:
+            near = difflib.get_close_matches(after, [*known, *CASE_SETS], n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            what = "neither `server`, a case set nor an exchange"
+            raise pytest.UsageError(f"exchange {spec.id}: its parameter {after!r} is {what}{hint}")
         names.update(dict.fromkeys(all_cases(known[after])))
     return tuple(sorted(names))
 

@@ -15,24 +15,21 @@ from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
 from pytest_vllm.planning import build, plan_for
 from pytest_vllm.probe import probe
-from pytest_vllm.profile.model import Secret
 from pytest_vllm.runrecord import Phase
 from pytest_vllm.runstate import ServerState, write_state
 from pytest_vllm.serverlog import ServerLog
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.record import record_all
-from pytest_vllm.wire.redact import Redactor
 from pytest_vllm.wire.store import RecordingStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from pytest_vllm.launch.protocol import Handle
-    from pytest_vllm.options import Options
     from pytest_vllm.planning import Wanted
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.report.progress import Progress
+    from pytest_vllm.session import GateSession
     from pytest_vllm.target import Server
     from pytest_vllm.wire.pace import RecordingReport
     from pytest_vllm.wire.record import Planned
@@ -43,15 +40,13 @@ DEFAULT_CONCURRENCY = 16
 class Gate:
     """The servers of a run: opened one by one, closed whatever happens."""
 
-    def __init__(
-        self, run_id: str, folder: Path, options: Options, profiles: Mapping[str, Profile], progress: Progress
-    ) -> None:
+    def __init__(self, session: GateSession, progress: Progress) -> None:
         """Nothing is started yet."""
-        self.run_id, self.folder, self.options = run_id, folder, options
-        self.profiles, self.progress = profiles, progress
+        self.run_id, self.folder, self.options = session.run_id, session.folder, session.options
+        self.profiles, self.progress = session.profiles, progress
         self.states: dict[str, ServerState] = {}
         self.phases: list[Phase] = []
-        self.redactor = Redactor(_secrets(profiles.values()))
+        self.redactor = session.redactor
         self._open: dict[str, tuple[ExitStack, Handle, ServerLog]] = {}
 
     def open(self, name: str, wants: Mapping[str, Wanted]) -> ServerState:
@@ -177,14 +172,6 @@ class Gate:
 def _api_key(profile: Profile) -> str | None:
     key = profile.server.api_key
     return os.environ.get(key.from_env) if key else None
-
-
-def _secrets(profiles: Iterable[Profile]) -> list[str]:
-    found = []
-    for profile in profiles:
-        named = [profile.server.api_key, *profile.server.env.values()]
-        found += [os.environ.get(one.from_env, "") for one in named if isinstance(one, Secret)]
-    return [secret for secret in found if secret]
 
 
 def _safe(name: str) -> str:

@@ -43,7 +43,7 @@ class GatePlugin:
 
     def pytest_report_header(self) -> list[str]:
         """Say what is about to be verified."""
-        return [] if self.session.worker else closing.header(self.session)
+        return [] if self.session.worker else closing.header(self.session, self.config)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """A worker writes down what its items want; the controller reads it and records."""
@@ -62,7 +62,7 @@ class GatePlugin:
         ours = self.session
         terminal = session.config.get_terminal_writer()
         progress = Progress(terminal, tty=sys.stdout.isatty() and terminal.hasmarkup)
-        ours.gate = Gate(ours.run_id, ours.folder, ours.options, ours.profiles, progress)
+        ours.gate = Gate(ours, progress)
         with progress, ours.gate:
             if session.items:
                 self._open_for(session.items[0], session.items)
@@ -144,10 +144,11 @@ class GatePlugin:
         """Decide, write the reports, set the exit status."""
         if self._decides and int(exitstatus) in closing.DECIDABLE:
             session.exitstatus = closing.decide_and_write(self.session, self.config)
+            closing.describe_in_junit(self.session, self.config)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The verdict, last."""
-        for line in closing.summary(self.session):
+        for line in closing.summary(self.session, self.config):
             terminalreporter.write_line(line)
 
     @property

@@ -68,6 +68,12 @@ def vllm_recordings(vllm_session: GateSession, vllm_profile_name: str) -> Record
 
 
 @pytest.fixture(scope="session")
+def vllm_log(vllm_session: GateSession, vllm_profile_name: str) -> tuple[tuple[float, str], ...]:
+    """The server's log until the end of the recording: (seconds since the epoch, line); empty for attach."""
+    return vllm_session.state(vllm_profile_name).log()
+
+
+@pytest.fixture(scope="session")
 def vllm_live_server(vllm_session: GateSession, vllm_server: Server) -> Server:
     """The server under test, which can be talked to; skips under `--vllm-replay`."""
     if vllm_session.replaying:

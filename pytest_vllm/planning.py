@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-import pytest
 
 from pytest_vllm.checks import MARK, CheckSpec
 from pytest_vllm.exchanges import CASE_SETS, EXCHANGES, Case, ExchangeSpec, all_cases, by_fixture_name, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    import pytest
 
     from pytest_vllm.target import Server
     from pytest_vllm.wire.record import Planned
@@ -102,17 +101,9 @@ def _add(
     if key not in found:
         after = {}
         for name in spec.after:
-            if name not in known:
-                raise pytest.UsageError(_unknown(spec, name, known))
             after[name] = _add(known[name], chosen, known, found)
         found[key] = Planned(key, spec, {name: chosen[name] for name in spec.cases}, after)
     return key
-
-
-def _unknown(spec: ExchangeSpec, name: str, known: Mapping[str, ExchangeSpec]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"exchange {spec.id}: its parameter {name!r} is neither `server`, a case set nor an exchange{hint}"
 
 
 def _combinations(names: tuple[str, ...]) -> list[dict[str, Case]]:

@@ -18,12 +18,14 @@ import pytest
 
 from pytest_vllm.profile.known import with_known_faults
 from pytest_vllm.profile.load import ProfileError, load
+from pytest_vllm.profile.model import Secret
 from pytest_vllm.recordings import Recordings
 from pytest_vllm.remembered import read_baseline
 from pytest_vllm.runstate import ServerState, read_state
+from pytest_vllm.wire.redact import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_vllm.baseline import Baseline
     from pytest_vllm.gate import Gate
@@ -80,6 +82,11 @@ class GateSession:
         return next(iter(self.profiles), "")
 
     @cached_property
+    def redactor(self) -> Redactor:
+        """Takes the secrets of every profile out of what is shown or kept."""
+        return Redactor(secrets_in(self.profiles.values()))
+
+    @cached_property
     def replaying(self) -> bool:
         """Whether recordings are judged again, without a server."""
         return self.options.replay is not None
@@ -117,6 +124,13 @@ def run_folder(config: pytest.Config, options: Options) -> Path:
     return options.report / "runs" / f"{stamp}-{secrets.token_hex(2)}"
 
 
+def secrets_in(profiles: Iterable[Profile]) -> list[str]:
+    """The values of every secret that the profiles name, as far as the environment has them."""
+    named = [one for p in profiles for one in (p.server.api_key, *p.server.env.values())]
+    found = [os.environ.get(one.from_env, "") for one in named if isinstance(one, Secret)]
+    return [secret for secret in found if secret]
+
+
 def load_profiles(options: Options, rootdir: Path) -> dict[str, Profile]:
     """The profiles of this run, options applied. Raises pytest.UsageError on a bad one."""
     try:
@@ -143,8 +157,6 @@ def _base(name: str, rootdir: Path) -> Profile:
 
 
 def _adjusted(profile: Profile, options: Options) -> Profile:
-    from pytest_vllm.profile.model import Secret  # noqa: PLC0415
-
     changes: dict[str, object] = {}
     if options.url:
         changes |= {"launcher": "attach", "url": options.url}

@@ -177,4 +177,5 @@ def _argument(name: str, check: Check, view: View) -> Any:
         "vllm_server": view.server,
         "vllm_profile": view.profile,
         "vllm_capabilities": view.server.capabilities,
+        "vllm_log": view.state.log(),
     }[name]

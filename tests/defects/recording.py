@@ -13,7 +13,7 @@ from pytest_vllm.options import Options
 from pytest_vllm.planning import wanted
 from pytest_vllm.profile.load import load
 from pytest_vllm.report.progress import Progress
-from pytest_vllm.session import flags_of, with_defects
+from pytest_vllm.session import GateSession, flags_of, with_defects
 from pytest_vllm.sim.api.reply import Exchange
 from pytest_vllm.sim.defects.rewrite import Recorded, rewritten_metrics
 from pytest_vllm.sim.defects.rewrite import rewritten as spoil
@@ -45,8 +45,8 @@ def profile_for(
 
 def record(folder: Path, profile: Profile, items: list[pytest.Item]) -> View | BootError:
     """Boot, probe and record; a boot that fails is an outcome too."""
-    options = Options(profiles=(profile.name,), report=folder)
-    gate = Gate(folder.name, folder, options, {profile.name: profile}, Progress(io.StringIO()))
+    session = GateSession(Options(profiles=(profile.name,)), folder, {profile.name: profile})
+    gate = Gate(session, Progress(io.StringIO()))
     with gate:
         try:
             state = gate.open(profile.name, wanted(items))
