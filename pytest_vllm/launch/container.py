@@ -13,9 +13,10 @@ from pytest_vllm.launch import processes
 from pytest_vllm.launch.diagnose import daemon_error
 from pytest_vllm.launch.engine import words_of
 from pytest_vllm.launch.gpus import proven
+from pytest_vllm.launch.ports import LOOPBACK
 from pytest_vllm.launch.protocol import BootError, Exit
 from pytest_vllm.launch.pull import pull
-from pytest_vllm.launch.recipe import INSIDE, LOOPBACK, Recipe, recipe_for
+from pytest_vllm.launch.recipe import INSIDE, Recipe, recipe_for
 from pytest_vllm.launch.started import StartedServer
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class ContainerHandle(StartedServer):
         if self._exit is None and self._container is not None:
             state = self._state()
             if state is not None and not state.get("Running") and state.get("Status") != "created":
-                self._exit = _exit_of(state)
+                self._exit = exit_of(state)
                 self._settle()
         return self._exit
 
@@ -200,7 +201,7 @@ class ContainerHandle(StartedServer):
         container.reload()
         state = container.attrs["State"]
         if self._exit is None and not state["Running"]:
-            self._exit = _exit_of(state)
+            self._exit = exit_of(state)
         self._settle()
         text = json.dumps({key: container.attrs.get(key) for key in _REMEMBERED}, indent=2)
         for secret in self._recipe.secrets if self._recipe else ():
@@ -227,7 +228,8 @@ def _find_image(engine: Engine, name: str) -> Any:
         raise daemon_error(f"{engine.name} cannot look up the image {name}", words_of(error)) from error
 
 
-def _exit_of(state: Mapping[str, Any]) -> Exit:
+def exit_of(state: Mapping[str, Any]) -> Exit:
+    """How a container ended, from the `State` of its inspection."""
     status = state.get("ExitCode")
     name = ""
     if status is not None and 128 < status <= 128 + signal.SIGRTMAX:

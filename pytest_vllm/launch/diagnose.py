@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.protocol import BootError
 
 if TYPE_CHECKING:
@@ -43,31 +41,6 @@ _WRAPPER = re.compile(
 
 
 @dataclass(frozen=True)
-class Cause:
-    """A known reason of a failed start.
-
-    Args:
-        id: its name in the table.
-        pattern: searched in one log line; its named groups fill `means` and `tries`.
-        means: what it means, one sentence.
-        tries: the next steps.
-        symptom: many causes show like this; only the best answer where none of them is found.
-        example: a log line that matches.
-        source: where the line was seen or is printed.
-        lines: how many lines of the log say it.
-    """
-
-    id: str
-    pattern: re.Pattern[str]
-    means: str
-    tries: tuple[str, ...]
-    symptom: bool
-    example: str
-    source: str
-    lines: int = 1
-
-
-@dataclass(frozen=True)
 class Found:
     """A cause with the line that shows it; `number` counts from 1, 0 when no log line shows it."""
 
@@ -76,25 +49,6 @@ class Found:
     line: str
     means: str
     tries: tuple[str, ...]
-
-
-@cache
-def causes() -> tuple[Cause, ...]:
-    """The table, in order: of two that match the same line the earlier one counts."""
-    table = tomllib.loads(Path(__file__).with_name("causes.toml").read_text("utf-8"))
-    return tuple(
-        Cause(
-            row["id"],
-            re.compile(row["pattern"]),
-            row["means"],
-            tuple(row["try"]),
-            row.get("symptom", False),
-            row["example"],
-            row["source"],
-            row.get("lines", 1),
-        )
-        for row in table["cause"]
-    )
 
 
 def root_cause(lines: Sequence[str]) -> Found | None:

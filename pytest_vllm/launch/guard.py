@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch import scratch
-from pytest_vllm.launch.reap import Orphan, clear, sweep
+from pytest_vllm.launch.clear import clear
+from pytest_vllm.launch.reap import Orphan, sweep
 from pytest_vllm.launch.signals import ending_signals
 from pytest_vllm.launch.watchdog import Watchdog
 

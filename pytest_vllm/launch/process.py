@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets as random
-import shlex
 import signal
-import socket
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_vllm.launch import processes, scratch
 from pytest_vllm.launch.arguments import Order, environment, fixed_port, order_for, program_of
+from pytest_vllm.launch.ports import LOOPBACK, check_port, free_port
 from pytest_vllm.launch.protocol import BootError, Exit
 from pytest_vllm.launch.started import StartedServer
 
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from pytest_vllm.launch.protocol import LaunchContext
     from pytest_vllm.profile.model import Profile
 
-LOOPBACK = "127.0.0.1"
 #: Seconds to end a start; its own processes and shared memory are better taken down by the server itself.
 STARTING_GRACE = 5.0
 
@@ -183,36 +180,3 @@ def _wait_ended(child: subprocess.Popen[bytes], seconds: float) -> None:
     else:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(seconds)
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def check_port(port: int) -> None:
-    """Raises BootError when the port that a profile asks for is taken."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise BootError(f"port {port} cannot be used", evidence=(str(error),)) from error
-            raise port_in_use(port, str(error)) from error
-
-
-def port_in_use(port: int, words: str) -> BootError:
-    """The block for a port that somebody else has."""
-    return BootError(
-        f"port {port}, which the profile asks for, is in use",
-        evidence=(words,),
-        means="another server listens there; the gate would have tested that one",
-        try_=(
-            f"see who it is: {shlex.join(['ss', '-ltnp', f'sport = :{port}'])}",
-            "leave port out of [server.args]: a free one is taken",
-        ),
-    )

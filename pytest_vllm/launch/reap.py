@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from pytest_vllm.launch import docker, engine, podman, processes, scratch
+from pytest_vllm.launch.clear import remove_container, remove_leftovers
 from pytest_vllm.launch.owner import Owner
 from pytest_vllm.launch.protocol import BootError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-_LEFTOVERS = (scratch.OWNER_FILE, "*.lock", "*.tmp")
 _QUICK = 5.0
 
 
@@ -81,47 +81,6 @@ def sweep(runs: Path | None = None, environ: Mapping[str, str] | None = None) ->
     orphans = [orphan for orphan in find_orphans(runs, environ) if not orphan.kept]
     failed = reap(orphans)
     return [orphan for orphan in orphans if orphan not in failed]
-
-
-def clear(scope: str, made: Sequence[tuple[str, str]], folder: Path | None = None) -> list[str]:
-    """Remove everything of one guarded server, whatever state it is in. Returns what was removed.
-
-    Args:
-        scope: the server's mark.
-        made: what `LaunchContext.made` was told: (kind, id). Says where to look, not what to remove.
-        folder: the run folder whose lock files go too.
-    """
-    removed: list[str] = []
-    if any(kind == "process" for kind, _ in made):
-        leaders = {int(id_) for kind, id_ in made if kind == "process" and id_.isdigit()}
-        removed += [f"process {pid}" for pid in processes.end(lambda: _of_scope(scope, leaders))]
-    for url in dict.fromkeys(id_.split()[0] for kind, id_ in made if kind in ("docker", "podman")):
-        with contextlib.suppress(BootError):
-            removed += _clear_engine(docker.connect(url, answer=2 * _QUICK), scope)
-    for path in (Path(id_) for kind, id_ in made if kind == "folder"):
-        if path.exists():
-            scratch.remove(path)
-            removed.append(f"folder {path}")
-    if folder is not None:
-        _remove_leftovers(folder)
-    return removed
-
-
-def _clear_engine(one: engine.Engine, scope: str) -> list[str]:
-    removed = []
-    with contextlib.closing(one.client), contextlib.suppress(*one.errors):
-        for container in one.containers(f"{engine.SCOPE}={scope}"):
-            _remove_container(one, container)
-            processes.end(lambda id_=container.id: list(processes.lingering(id_)))  # type: ignore[misc]
-            removed.append(f"container {container.name}")
-    return removed
-
-
-def _of_scope(scope: str, leaders: set[int]) -> list[Any]:
-    marked = {p.pid: p for p, _ in processes.marked(lambda environ: environ.get(processes.SCOPE) == scope)}
-    # a session is only looked at while its leader still carries the mark: numbers are used again
-    living = leaders & marked.keys()
-    return list(({p.pid: p for p in processes.of_session(living)} | marked).values())
 
 
 def _processes() -> Iterator[Orphan]:
@@ -182,17 +141,7 @@ def _containers(one: engine.Engine) -> Iterator[Orphan]:
 def _remove_later(url: str, id_: str) -> None:
     one = docker.connect(url, answer=2 * _QUICK)
     with contextlib.closing(one.client), contextlib.suppress(one.missing):
-        _remove_container(one, one.client.containers.get(id_))
-
-
-def _remove_container(one: engine.Engine, container: Any) -> None:
-    try:
-        container.remove(force=True, v=True)
-    except one.missing:
-        return
-    except one.errors as error:
-        if "already in progress" not in str(error):
-            raise OSError(engine.words_of(error)) from error
+        remove_container(one, one.client.containers.get(id_))
 
 
 def _age(created: str) -> float:
@@ -212,7 +161,7 @@ def _folders() -> Iterator[Orphan]:
 def _files(runs: Path) -> Iterator[Orphan]:
     for marker in (*runs.glob(f"*/{scratch.OWNER_FILE}"), *runs.glob(f"*/*/{scratch.OWNER_FILE}")):
         folder = marker.parent
-        yield from _marked(marker, "lock files", lambda folder=folder: _remove_leftovers(folder))  # type: ignore[misc]
+        yield from _marked(marker, "lock files", lambda folder=folder: remove_leftovers(folder))  # type: ignore[misc]
 
 
 def _marked(marker: Path, kind: str, remove: Callable[[], None]) -> Iterator[Orphan]:
@@ -221,9 +170,3 @@ def _marked(marker: Path, kind: str, remove: Callable[[], None]) -> Iterator[Orp
         if owner is not None and not owner.alive():
             age = time.time() - marker.stat().st_mtime
             yield Orphan(kind, str(marker.parent), run_id, age, owner.pid, kept, remove)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    for pattern in _LEFTOVERS:
-        for path in folder.glob(pattern):
-            path.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.launch.arguments import environment, fixed_port, order_for, takes_position
 from pytest_vllm.launch.engine import labels_for
 from pytest_vllm.launch.gpus import GpuRequest, gpu_request
+from pytest_vllm.launch.ports import LOOPBACK
 from pytest_vllm.launch.protocol import BootError
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pytest_vllm.launch.protocol import LaunchContext
     from pytest_vllm.profile.model import Profile, ServerPart
 
-LOOPBACK = "127.0.0.1"
 INSIDE = 8000
 #: Inside the container only: what is published is on the loopback.
 ANYWHERE = "0.0.0.0"  # noqa: S104

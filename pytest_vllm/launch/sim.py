@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_vllm.launch.arguments import environment, order_for
-from pytest_vllm.launch.process import LOOPBACK, ProcessHandle, free_port
+from pytest_vllm.launch.ports import LOOPBACK, free_port
+from pytest_vllm.launch.process import ProcessHandle
 from pytest_vllm.locate import PACKAGE
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class SimHandle(ProcessHandle):
 
 def sim_arguments(profile: Profile, context: LaunchContext) -> list[str]:
     """What the simulator is told beside vLLM's own arguments: version, hardware, model, defects, seed."""
-    version = profile.server.version or profile.expect.version or ""
+    version = profile.server.vllm_version or profile.expect.version or ""
     told: list[str] = []
     if _RELEASE.fullmatch(version):
         told += ["--sim-version", version]

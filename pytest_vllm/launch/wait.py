@@ -2,98 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING
 
-import httpx
-
-from pytest_vllm.launch.attach import client_for
+from pytest_vllm.launch.boot import Boot, Clock, Progress, SystemClock
 from pytest_vllm.launch.diagnose import boot_error
+from pytest_vllm.launch.health import Health
 from pytest_vllm.launch.phases import STARTED, PhaseReader
 from pytest_vllm.launch.started import StartedServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pytest_vllm.launch.protocol import BootError, Handle
     from pytest_vllm.profile.model import BootPart
 
+__all__ = ["Boot", "Clock", "Progress", "SystemClock", "wait_ready"]
+
 INTERVAL = 0.25
-_ANSWER = 1.0
-_OLD_LINE = 2.0
-
-
-class Clock(Protocol):
-    """Time, as far as waiting needs it."""
-
-    def now(self) -> float:
-        """Seconds that only ever grow."""
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-
-
-class SystemClock:
-    """The machine's own time."""
-
-    def now(self) -> float:
-        """Seconds that only ever grow."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        time.sleep(seconds)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a start is.
-
-    Args:
-        elapsed: seconds since the start.
-        phase: "loading weights".
-        detail: "7 of 15 shards", "" when there is none.
-        line_age: seconds since the last log line, None for a server that has no log.
-    """
-
-    elapsed: float
-    phase: str
-    detail: str = ""
-    line_age: float | None = None
-
-    @property
-    def text(self) -> str:
-        """For people; the age of the last line is told once it is worth knowing."""
-        joint = ": " if self.phase == "sizing KV cache" else ", "
-        text = f"{self.phase}{joint}{self.detail}" if self.detail else self.phase
-        if self.line_age is not None and self.line_age >= _OLD_LINE:
-            text += f", last log line {self.line_age:.0f}s ago"
-        return text
-
-
-@dataclass(frozen=True)
-class Boot:
-    """A start that succeeded.
-
-    Args:
-        url: where the server answers.
-        seconds: from the start to the first healthy answer.
-        phases: (phase, second of its begin), in order.
-        facts: figures from the log: `kv-cache-tokens`, `weights-gib`, …
-    """
-
-    url: str
-    seconds: float
-    phases: tuple[tuple[str, float], ...]
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def slowest(self) -> tuple[str, float]:
-        """The phase that took longest, and how many seconds."""
-        ends = [*(at for _, at in self.phases[1:]), self.seconds]
-        spans = [(name, end - at) for (name, at), end in zip(self.phases, ends, strict=True)]
-        return max(spans, key=lambda span: span[1])
 
 
 def wait_ready(
@@ -113,7 +38,7 @@ def wait_ready(
         healthy: whether the server at a URL is ready; asks `/health` unless given.
     """
     clock = clock or SystemClock()
-    with _Health() as health:
+    with Health() as health:
         return _Waiting(handle, boot, clock, healthy or health).until_ready(on_progress or _nobody)
 
 
@@ -206,31 +131,6 @@ class _Waiting:
         if self._reader.phase == STARTED:
             return f", though its log says {STARTED}"
         return f", while {self._progress().text.partition(', last log line')[0]}"
-
-
-class _Health:
-    """Asks `/health`; a proxy that hides it is asked for the models instead."""
-
-    def __init__(self) -> None:
-        self._client: httpx.Client | None = None
-
-    def __call__(self, url: str) -> bool:
-        if self._client is None:
-            self._client = client_for(url, _ANSWER)
-        try:
-            status = self._client.get(f"{url}/health").status_code
-            if status in (404, 405):
-                return self._client.get(f"{url}/v1/models").status_code < 404
-        except httpx.HTTPError:
-            return False
-        return status == 200
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._client is not None:
-            self._client.close()
 
 
 def _clock_text(seconds: float) -> str:

@@ -116,7 +116,7 @@ def _listen(parent: int) -> list[tuple[str, str]] | None:
 
 
 def _remove(scope: str, folder: Path, made: list[tuple[str, str]]) -> None:
-    from pytest_vllm.launch.reap import clear  # noqa: PLC0415 - only now
+    from pytest_vllm.launch.clear import clear  # noqa: PLC0415 - only now
 
     quiet, until = 0, time.monotonic() + _LATECOMERS
     # a container that the daemon was still creating turns up after the first look

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from pytest_vllm.launch.process import free_port
+from pytest_vllm.launch.ports import free_port
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_vllm.launch import engine, processes
 from pytest_vllm.launch.owner import Owner
-from pytest_vllm.launch.process import free_port
+from pytest_vllm.launch.ports import free_port
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import LAUNCHERS, launcher_for
 from pytest_vllm.launch.wait import wait_ready
@@ -230,6 +230,17 @@ def test_container_carries_the_labels_of_its_run(stand: Stand) -> None:
         assert handle.facts()["container-id"] == container.id
         assert handle.facts()["image-id"].startswith("sha256:")
     assert (stand.context.folder / "inspect.json").exists()
+
+
+@contained
+def test_memory_shared_with_the_host(stand: Stand) -> None:
+    """Podman refuses a size beside it: the size is left out, and the report says so."""
+    stand.server |= {"ipc": "host", "shm": "1g"}
+    with stand.start() as handle:
+        wait_ready(handle, PATIENCE)
+
+        assert "shm is left out" in " ".join(handle.facts()["notes"])
+        assert [line for line in handle.logs() if line.startswith("pytest-vllm: shm is left out")]
 
 
 def test_attached_server_is_never_stopped(context: LaunchContext) -> None:

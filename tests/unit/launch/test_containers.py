@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.launch.container import exit_of
 from pytest_vllm.launch.engine import Engine, identify, words_of
 from pytest_vllm.launch.gpus import GpuRequest, gpu_request, proven
-from pytest_vllm.launch.protocol import BootError, LaunchContext
+from pytest_vllm.launch.protocol import BootError, Exit, LaunchContext
 from pytest_vllm.launch.pull import PullProgress, pull
 from pytest_vllm.launch.recipe import recipe_for, start_of, volume_of
 from pytest_vllm.profile.model import Profile, ServerPart
@@ -261,6 +262,21 @@ def test_words_of_a_daemon_without_frame() -> None:
     error.explanation = "no such driver"  # type: ignore[attr-defined]
 
     assert words_of(error) == "no such driver"
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ({"ExitCode": 0, "OOMKilled": False}, Exit(0)),
+        ({"ExitCode": 137, "OOMKilled": True}, Exit(137, oom=True, signal="SIGKILL")),
+        ({"ExitCode": 139, "OOMKilled": False}, Exit(139, signal="SIGSEGV")),
+        ({"ExitCode": 255}, Exit(255)),
+        ({"ExitCode": None}, Exit(None)),
+    ],
+)
+def test_ends_of_a_container(state: dict[str, Any], expected: Exit) -> None:
+    """Statuses above 128 name a signal; Docker tells when memory ran out."""
+    assert exit_of(state) == expected
 
 
 EVENTS: list[dict[str, Any]] = [

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.diagnose import (
     LAST_LINES,
-    Cause,
     boot_error,
-    causes,
     daemon_error,
     first_exception,
     root_cause,
