@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.persona.order import unlikely_pairs
 from pytest_vllm.sim.tokens.tokenizer import EOS, Tokenizer
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.check.sampling import Sampling
 
 BANNED, FORCED = -50.0, 50.0
+UNLIKELY, FAR_DOWN = 0.004, 57
 
 
 @dataclass
@@ -159,6 +161,9 @@ def logprobs(ids: list[int], position: int, number: int, tokens: Tokenizer, seed
     best = 0.55 + 0.44 * rng.random()
     found = {chosen: (round(math.log(best), 6), 1)}
     left, rank = 1 - best, 2
+    if position and (ids[position - 1], chosen) in unlikely_pairs(tokens):
+        found = {chosen: (round(math.log(UNLIKELY), 6), FAR_DOWN)}
+        left, rank, number = 1 - UNLIKELY, 1, number + bool(number)
     while len(found) < max(1, number):
         id_ = rng.randrange(64, tokens.size)
         if id_ in found:

@@ -95,6 +95,8 @@ def _samples(  # noqa: PLR0911 - one return per kind
     }
     if name in gauges:
         return [(base, gauges[name])]
+    if name.startswith("spec_decode_num"):
+        return _drafts(name, base, server)
     if name == "cache_config_info":
         return [(cache_config(server), 1)]
     if name == "tool_call_parser_invocations_total":
@@ -102,6 +104,16 @@ def _samples(  # noqa: PLR0911 - one return per kind
     if entry["type"] == "histogram":
         return None
     return [(base, stats.counters[name.removesuffix("_total")])]
+
+
+def _drafts(name: str, base: dict[str, str], server: Server) -> list[tuple[dict[str, str], Any]]:
+    """Speculative decoding as if every other token had been drafted: one of each draft is accepted."""
+    given = server.settings.args.get("speculative_config")
+    drafted = int((given if isinstance(given, dict) else {}).get("num_speculative_tokens") or 1)
+    drafts = int(server.engine.stats.counters["generation_tokens"]) // 2
+    if "per_pos" in name:
+        return [({**base, "position": str(n)}, drafts if n == 0 else 0) for n in range(drafted)]
+    return [(base, drafts * drafted if "draft_tokens" in name else drafts)]
 
 
 def _labelled(  # noqa: PLR0911 - one return per family
