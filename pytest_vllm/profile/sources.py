@@ -12,7 +12,7 @@ from pytest_vllm.locate import data_dir
 from pytest_vllm.profile.errors import Fault, ProfileError
 from pytest_vllm.profile.errors import Path as KeyPath
 from pytest_vllm.profile.lines import lines
-from pytest_vllm.profile.words import did_you_mean, one_of
+from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -140,13 +140,8 @@ def find(
     for document in _documents(rootdir):
         if document.name == name_or_path and document != beside:
             return document
-    raise ProfileError(missing(name_or_path, rootdir))
-
-
-def missing(name: str, rootdir: Path) -> str:
-    """The message for a name that is no profile."""
     known = [known.name for known in names(rootdir)]
-    return f"unknown profile {name!r}{did_you_mean(name, known)} ({one_of(known, limit=60)})"
+    raise ProfileError(unknown("profile", name_or_path, known))
 
 
 def _at_path(given: str, rootdir: Path, base: Path | None) -> Document:

@@ -6,22 +6,25 @@ import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?`, or nothing when no known name is near."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
+#: Names that a message lists at most.
+MANY = 60
 
 
-def one_of(known: Sequence[str], *, limit: int = 24) -> str:
+def one_of(known: Sequence[str]) -> str:
     """`one of a, b, c`, shortened when there are very many."""
-    shown = ", ".join(known[:limit])
-    return f"one of {shown}" + (f" and {len(known) - limit} more" if len(known) > limit else "")
+    more = f" and {len(known) - MANY} more" if len(known) > MANY else ""
+    return f"one of {', '.join(known[:MANY])}{more}"
 
 
 def unknown(what: str, name: str, known: Sequence[str], where: str = "") -> str:
-    """`unknown key 'modle' in [server]; did you mean 'model'? (one of api-key, args, …)`."""
+    """`unknown key 'modle' in [server]; did you mean 'model'? (one of api-key, args, …)`.
+
+    With no name near it: `unknown key 'x' in [server]; did you mean one of api-key, args, …?`
+    """
     place = f" in {where}" if where else ""
-    return f"unknown {what} {name!r}{place}{did_you_mean(name, known)} ({one_of(known)})"
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    meant = f"did you mean {near[0]!r}? ({one_of(known)})" if near else f"did you mean {one_of(known)}?"
+    return f"unknown {what} {name!r}{place}; {meant}"
