@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 
     from jsonschema.exceptions import ValidationError
 
-NAMES = ("chat.completion", "chat.completion.chunk", "completion", "completion.chunk", "models", "error")
+NAMES = (
+    "chat.completion",
+    "chat.completion.chunk",
+    "completion",
+    "completion.chunk",
+    "models",
+    "error",
+    "response",
+    "message",
+)
+#: Whose API a schema is of, where it is not OpenAI's.
+_OTHERS = {"message": "anthropic"}
 EXTRA, MISSING, TYPE = "extra", "missing", "type"
 
 _ORDER = {Level.MUST: 0, Level.SHOULD: 1, Level.INFO: 2}
@@ -93,7 +104,7 @@ def _of(leaf: ValidationError) -> Iterator[_Raw]:
     instance, rule, schema = cast("tuple[Any, Any, Any]", (leaf.instance, leaf.validator_value, leaf.schema))
     if leaf.validator == "additionalProperties":
         for name in sorted(set(instance) - set(schema.get("properties", {}))):
-            yield _Raw(EXTRA, f"{path}.{name}".lstrip("."), "is no field of OpenAI's", Level.INFO)
+            yield _Raw(EXTRA, f"{path}.{name}".lstrip("."), "is no field of the API", Level.INFO)
     elif leaf.validator == "required":
         for name in rule:
             if name not in instance:
@@ -154,7 +165,7 @@ def _clip(message: str, width: int = 160) -> str:
 
 @cache
 def _validator(schema: str) -> Draft202012Validator:
-    text = (data_dir("fixtures") / "schemas" / f"openai-{schema}.json").read_text("utf-8")
+    text = (data_dir("fixtures") / "schemas" / f"{_OTHERS.get(schema, 'openai')}-{schema}.json").read_text("utf-8")
     return Draft202012Validator(json.loads(text))
 
 

@@ -7,22 +7,30 @@ Adapted on the way, because the package's types are models of what it accepts:
 
 - every object refuses fields that it does not name, so that unknown ones are seen (they are graded INFO);
 - `completion.chunk` is the package's `Completion` with a nullable `finish_reason`: it streams that type;
-- `models` and `error` wrap the package's `Model` and `ErrorObject` as they come over the wire.
+- `models` and `error` wrap the package's `Model` and `ErrorObject` as they come over the wire;
+- `response` keeps the output items that a model without built-in tools makes; tools are echoed as they came.
+
+`anthropic-message.json` is written by hand after Anthropic's reference, and not touched here.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from typing import Any
 
 import openai
 from openai.types import Completion, Model
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response
 from openai.types.shared import ErrorObject
 
 from pytest_vllm.locate import data_dir
+
+#: Output items whose parts are looked at.
+ITEMS = ("ResponseOutputMessage", "ResponseFunctionToolCall", "ResponseReasoningItem")
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -36,6 +44,7 @@ def build() -> dict[str, dict[str, Any]]:
         "completion.chunk": _streamed(_export(Completion)),
         "models": _wrapped(_export(Model), _listed),
         "error": _wrapped(_export(ErrorObject), lambda error: _object(error=error)),
+        "response": _slim(_export(Response)),
     }
     head = {"$schema": DIALECT, "$comment": f"exported from openai {openai.__version__}"}
     return {f"openai-{name}.json": {**head, **schema} for name, schema in schemas.items()}
@@ -89,6 +98,31 @@ def _streamed(schema: dict[str, Any]) -> dict[str, Any]:
     reason = choice["properties"]["finish_reason"]
     choice["properties"]["finish_reason"] = {"anyOf": [reason, {"type": "null"}]}
     return schema
+
+
+def _slim(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a response without what only OpenAI's own tools make, which is most of it."""
+    properties, definitions = schema["properties"], schema["$defs"]
+    kept = [{"$ref": f"#/$defs/{name}"} for name in ITEMS]
+    names = [definitions[name]["properties"]["type"]["const"] for name in ITEMS]
+    other = {"type": "object", "properties": {"type": {"not": {"enum": names}}}, "required": ["type"]}
+    properties["output"] = {"type": "array", "items": {"anyOf": [*kept, other]}}
+    properties["tools"] = {"type": "array", "items": {"type": "object"}}
+    for name in ("tool_choice", "prompt", "instructions"):
+        properties[name] = {}
+    return {**schema, "$defs": _reached(schema, definitions)}
+
+
+def _reached(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The definitions that the schema still uses."""
+    found: dict[str, Any] = {}
+    waiting = [{key: value for key, value in schema.items() if key != "$defs"}]
+    while waiting:
+        for name in re.findall(r"#/\$defs/(\w+)", json.dumps(waiting.pop())):
+            if name not in found:
+                found[name] = definitions[name]
+                waiting.append(found[name])
+    return found
 
 
 def _wrapped(inner: dict[str, Any], wrap: Any) -> dict[str, Any]:
