@@ -11,7 +11,7 @@ import pytest
 
 from pytest_vllm.launch import docker, engine, processes
 from pytest_vllm.launch.protocol import LaunchContext
-from tests.launched.engines import IMAGE, docker_or_skip
+from tests.launched.engines import IMAGE, docker_or_skip, podman_service
 from tests.reap.hosted import Hosted
 
 if TYPE_CHECKING:
@@ -58,6 +58,13 @@ def bystanders(machine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         process.kill()
         process.wait()
     assert ended == [None, None]
+
+
+@pytest.fixture(scope="module")
+def podman_url() -> Iterator[str]:
+    """A Podman of this module's own."""
+    with podman_service() as url:
+        yield url
 
 
 @pytest.fixture

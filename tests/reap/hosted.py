@@ -13,7 +13,7 @@ from typing import Self
 
 import psutil
 
-from pytest_vllm.launch import docker, engine, processes, scratch
+from pytest_vllm.launch import docker, engine, podman, processes, scratch
 from pytest_vllm.launch.owner import Owner
 from tests.launched.engines import until
 
@@ -27,7 +27,7 @@ class Hosted:
     """A miniature run. Usable in `with`, which ends it by force.
 
     Args:
-        launcher: process or docker.
+        launcher: process, docker or podman.
         moment: where it stops and waits.
         folder: its run folder.
         run_id: its name.
@@ -107,13 +107,14 @@ class Hosted:
             for word, _, path in [line.partition(" ")]
             if word == "folder" and Path(path).exists()
         ]
-        return found + (self._containers() if self.launcher == "docker" else [])
+        return found + (self._containers() if self.launcher != "process" else [])
 
     def _is_mine(self, environ: object) -> bool:
         return isinstance(environ, dict) and environ.get(processes.RUN) == self.run_id
 
     def _containers(self) -> list[str]:
-        one = docker.connect(docker.url_from(os.environ), answer=20)
+        find = podman.url_from if self.launcher == "podman" else docker.url_from
+        one = docker.connect(find(os.environ), answer=20)
         names = [f"container {c.name}" for c in one.containers(f"{engine.RUN}={self.run_id}")]
         one.client.close()
         return names

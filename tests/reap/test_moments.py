@@ -82,6 +82,19 @@ def test_container_run_ended_by_signal(hosted: Start, moment: str, name: str) ->
     hit(hosted("docker", moment), name)
 
 
+@pytest.mark.podman
+@pytest.mark.parametrize(
+    ("moment", "name"), [("created", "SIGKILL"), ("ready", "SIGKILL"), ("ready", "SIGTERM")]
+)
+def test_podman_run_ended_by_signal(
+    hosted: Start, moment: str, name: str, podman_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with Docker; the watchdog knows which engine to ask."""
+    monkeypatch.setenv("CONTAINER_HOST", podman_url)
+
+    hit(hosted("podman", moment), name)
+
+
 @pytest.mark.parametrize("moment", ["guarded", "spawned", "loading", "ready", "recording", "stopped"])
 def test_process_run_ended_by_an_exception(hosted: Start, moment: str) -> None:
     """A defect of the gate's own."""
