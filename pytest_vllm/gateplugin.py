@@ -169,8 +169,10 @@ class GatePlugin:
     def _open_for(self, item: pytest.Item, items: Sequence[pytest.Item]) -> None:
         name = selection.profile_of(item, self.session.default_profile)
         gate = self.session.gate
+        if gate is None or name in gate.states:
+            return
         mine = self._items_of(name, items)
-        if gate is None or name in gate.states or not any(map(selection.needs_server, mine)):
+        if not any(map(selection.needs_server, mine)):
             return
         gate.close_all()
         self._boot(name, wanted(mine))
