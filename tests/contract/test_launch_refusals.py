@@ -85,7 +85,7 @@ def test_missing_image_is_pulled_before_the_eyes(stand: Stand) -> None:
     ("there", "means"),
     [
         (True, "the registry has no such image, or wants a login"),
-        (False, "the image is not on this machine and its registry cannot be reached"),
+        (False, "the registry cannot be reached from here"),
     ],
 )
 def test_refused_pull_is_told_in_the_daemons_words(stand: Stand, there: bool, means: str) -> None:

@@ -15,6 +15,7 @@ import psutil
 
 from pytest_vllm.launch import docker, engine, podman, processes, scratch
 from pytest_vllm.launch.owner import Owner
+from pytest_vllm.launch.reap import find_orphans, reap
 from tests.launched.engines import until
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +66,8 @@ class Hosted:
                     os.kill(number, signal.SIGKILL)
         self.process.communicate()
         self._log.close()
+        # a test that failed leaves nothing either
+        reap(orphan for orphan in find_orphans() if orphan.run_id == self.run_id)
 
     def until(self, text: str) -> None:
         """Read what it prints until this line."""
