@@ -1,0 +1,220 @@
+"""Requests of the reasoning suite.
+
+Pairs of a streamed and a whole answer run alone, the whole one twice: that tells whether the server repeats
+itself at all. Thoughts of real models are long, so there is room for some hundred tokens; what does not come
+to its end within them is left undecided.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+
+QUESTION = "What is 7 plus 5? Answer with the number."
+ROOM, FEW = 700, 4
+#: Qwen's templates and DeepSeek's call the switch differently; a template passes over what it does not know.
+ON = {"enable_thinking": True, "thinking": True}
+OFF = {"enable_thinking": False, "thinking": False}
+USAGE = {"include_usage": True}
+SCHEMA = {
+    "type": "object",
+    "properties": {"sum": {"type": "integer", "enum": [12]}},
+    "required": ["sum"],
+    "additionalProperties": False,
+}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "sum", "strict": True, "schema": SCHEMA}}
+ADD = {
+    "type": "function",
+    "function": {
+        "name": "tell_sum",
+        "description": "Tells the user a sum.",
+        "strict": True,
+        "parameters": SCHEMA,
+    },
+}
+THOUGHT = "Seven and five. Seven plus three is ten, and two more make twelve. So the answer is twelve."
+
+reasoning_history = cases("reasoning_history", case_file("reasoning-histories"))
+
+
+def room(server: Server) -> int:
+    """Tokens for thoughts and answer."""
+    return min(ROOM, (server.max_model_len or 4096) // 2)
+
+
+def think(switch: Recording) -> dict[str, Any]:
+    """Thinking switched on, where the server takes the switch: many templates think only when told to."""
+    return {"chat_template_kwargs": ON} if switch.status == 200 else {}
+
+
+def ask(server: Server, switch: Recording, **more: Any) -> Request:
+    """The question, to be thought about."""
+    given: dict[str, Any] = {"max_tokens": room(server), **think(switch), **more}
+    if given.get("stream"):
+        given["stream_options"] = USAGE
+    return server.chat(QUESTION, **given)
+
+
+@exchange("reasoning.switch")
+def reasoning_switch(server: Server) -> Request:
+    """One token, with thinking switched on; servers with a tokenizer of Mistral's refuse that."""
+    return server.chat(QUESTION, max_tokens=1, chat_template_kwargs=ON, expect=None)
+
+
+@exchange("reasoning.default")
+def reasoning_default(server: Server) -> Request:
+    """The question, with whatever the server does by default."""
+    return server.chat(QUESTION, max_tokens=room(server))
+
+
+@exchange("reasoning.plain", alone=True)
+def reasoning_plain(server: Server, reasoning_switch: Recording) -> Request:
+    """A question that takes a moment's thought."""
+    return ask(server, reasoning_switch)
+
+
+@exchange("reasoning.plain-again", alone=True)
+def reasoning_plain_again(server: Server, reasoning_switch: Recording, reasoning_plain: Recording) -> Request:
+    """The same once more."""
+    del reasoning_plain
+    return ask(server, reasoning_switch)
+
+
+@exchange("reasoning.plain-stream", alone=True)
+def reasoning_plain_stream(
+    server: Server, reasoning_switch: Recording, reasoning_plain_again: Recording
+) -> Request:
+    """The same, streamed."""
+    del reasoning_plain_again
+    return ask(server, reasoning_switch, stream=True)
+
+
+@exchange("reasoning.off")
+def reasoning_off(server: Server, reasoning_switch: Recording) -> Request:
+    """Thinking switched off, in the way of Qwen's templates; some take no switch."""
+    return replaced(ask(server, reasoning_switch, chat_template_kwargs=OFF))
+
+
+@exchange("reasoning.off-stream")
+def reasoning_off_stream(server: Server, reasoning_switch: Recording) -> Request:
+    """The same, streamed."""
+    return replaced(ask(server, reasoning_switch, chat_template_kwargs=OFF, stream=True))
+
+
+def replaced(request: Request) -> Request:
+    """The same request, of which any answer is expected."""
+    return Request(request.method, request.path, json=request.json, expect=None)
+
+
+@exchange("reasoning.cut", alone=True)
+def reasoning_cut(server: Server, reasoning_switch: Recording) -> Request:
+    """So few tokens that the thoughts do not end."""
+    return ask(server, reasoning_switch, max_tokens=FEW)
+
+
+@exchange("reasoning.cut-stream", alone=True)
+def reasoning_cut_stream(server: Server, reasoning_switch: Recording) -> Request:
+    """The same, streamed."""
+    return ask(server, reasoning_switch, max_tokens=FEW, stream=True)
+
+
+@exchange("reasoning.hidden")
+def reasoning_hidden(server: Server, reasoning_switch: Recording) -> Request:
+    """An answer whose thoughts are not wanted."""
+    return ask(server, reasoning_switch, include_reasoning=False)
+
+
+@exchange("reasoning.hidden-stream")
+def reasoning_hidden_stream(server: Server, reasoning_switch: Recording) -> Request:
+    """The same, streamed."""
+    return ask(server, reasoning_switch, include_reasoning=False, stream=True)
+
+
+@exchange("reasoning.two")
+def reasoning_two(server: Server, reasoning_switch: Recording) -> Request:
+    """Two sampled choices."""
+    return ask(server, reasoning_switch, n=2, temperature=0.6, seed=7)
+
+
+@exchange("reasoning.two-stream")
+def reasoning_two_stream(server: Server, reasoning_switch: Recording) -> Request:
+    """The same, streamed."""
+    return ask(server, reasoning_switch, n=2, temperature=0.6, seed=7, stream=True)
+
+
+@exchange("reasoning.schema")
+def reasoning_schema(server: Server, reasoning_switch: Recording) -> Request:
+    """Thoughts, then an answer in a schema."""
+    return ask(server, reasoning_switch, response_format=FORMAT)
+
+
+@exchange("reasoning.schema-stream")
+def reasoning_schema_stream(server: Server, reasoning_switch: Recording) -> Request:
+    """The same, streamed."""
+    return ask(server, reasoning_switch, response_format=FORMAT, stream=True)
+
+
+@exchange("reasoning.tool")
+def reasoning_tool(server: Server, reasoning_switch: Recording) -> Request:
+    """Thoughts, then a call that is required."""
+    return ask(server, reasoning_switch, tools=[ADD], tool_choice="required")
+
+
+@exchange("reasoning.tool-stream")
+def reasoning_tool_stream(server: Server, reasoning_switch: Recording) -> Request:
+    """The same, streamed."""
+    return ask(server, reasoning_switch, tools=[ADD], tool_choice="required", stream=True)
+
+
+@exchange("reasoning.typed-tag")
+def reasoning_typed_tag(server: Server, reasoning_switch: Recording) -> Request:
+    """The user's own message holds the tag that ends thoughts."""
+    text = f"{QUESTION} By the way, what does </think> mean in HTML?"
+    return server.chat(text, max_tokens=FEW, **think(reasoning_switch))
+
+
+def history(server: Server, thoughts: dict[str, str]) -> Request:
+    """A conversation whose assistant turn, amid a tool's use, comes with thoughts."""
+    call = {
+        "id": "abcdE1234",
+        "type": "function",
+        "function": {"name": "tell_sum", "arguments": '{"sum": 12}'},
+    }
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": "", **thoughts, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "abcdE1234", "content": "told"},
+    ]
+    return server.chat(messages, max_tokens=1, tools=[ADD])
+
+
+@exchange("reasoning.history.none")
+def reasoning_history_none(server: Server) -> Request:
+    """A conversation without thoughts."""
+    return history(server, {})
+
+
+@exchange("reasoning.history.new-key")
+def reasoning_history_new_key(server: Server) -> Request:
+    """The same with thoughts, under `reasoning`."""
+    return history(server, {"reasoning": THOUGHT})
+
+
+@exchange("reasoning.history.old-key")
+def reasoning_history_old_key(server: Server) -> Request:
+    """The same with thoughts, under `reasoning_content`."""
+    return history(server, {"reasoning_content": THOUGHT})
+
+
+@exchange("reasoning.history.rendered")
+def reasoning_history_rendered(server: Server) -> Request:
+    """What `/tokenize` makes of the conversation with thoughts."""
+    body = history(server, {"reasoning": THOUGHT}).json
+    return server.post("/tokenize", {"messages": body["messages"], "tools": body["tools"]}, expect=None)
+
+
+@exchange("reasoning.history.shape")
+def reasoning_history_shape(server: Server, reasoning_history: Case) -> Request:
+    """Thoughts in a conversation, in a shape that some clients send."""
+    return server.chat(reasoning_history["messages"], max_tokens=1, expect=None)

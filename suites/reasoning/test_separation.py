@@ -1,0 +1,177 @@
+"""Thoughts and answer come apart, each under its own key, in both modes."""
+
+from pytest_vllm import (
+    CAPABILITY,
+    MUST,
+    SHOULD,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    need,
+    only_if,
+    unexpected,
+)
+
+from .thoughts import (
+    KEYS,
+    appends,
+    clip,
+    deltas,
+    everything,
+    expected_keys,
+    listed,
+    marked,
+    said,
+    thought,
+)
+
+SPEC = "vllm:features/reasoning_outputs/"
+FAULT = "fault:vllm-project/vllm/issues/46042"
+NEEDS = ("reasoning",)
+STREAM = ("reasoning", "stream")
+#: Everything that thinks on its own terms; what is cut or switched off is judged apart.
+AREA = ("reasoning.plain", "reasoning.two", "reasoning.hidden")
+ON_PURPOSE = "an append_think parser leaves the thoughts in the content on purpose"
+LEAST = 2
+
+
+@check(
+    "reasoning.answered", MUST, spec=SPEC, needs=NEEDS, exchanges=(*AREA, "reasoning.cut", "reasoning.typed")
+)
+def test_answered(vllm_recordings: Recordings) -> None:
+    """A question to a thinking model is answered with 200."""
+    prefixes = (*AREA, "reasoning.cut", "reasoning.typed")
+    wrong = unexpected(one for prefix in prefixes for one in vllm_recordings.of(prefix))
+
+    assert not wrong, listed(wrong)
+
+
+@check("reasoning.given", SHOULD, spec=SPEC, family=CAPABILITY, needs=NEEDS)
+def test_given(vllm_server: Server, reasoning_plain: Recording) -> None:
+    """A question is thought about before it is answered."""
+    only_if(not appends(vllm_server), ON_PURPOSE)
+    answer = said(reasoning_plain)
+
+    assert answer.thoughts, f"no reasoning; content {clip(answer.content)}"
+
+
+@check("reasoning.key", MUST, spec="fault:vllm-project/vllm/pull/27752", needs=NEEDS)
+def test_key(vllm_server: Server, reasoning_plain: Recording) -> None:
+    """Thoughts come under the key of this version."""
+    answer = said(reasoning_plain)
+    need(answer.thoughts, "there were no thoughts")
+    expected = expected_keys(vllm_server)
+
+    assert answer.keys == set(expected), f"thoughts under {sorted(answer.keys)}, not under {expected}"
+
+
+@check("reasoning.key-stream", MUST, spec="fault:vllm-project/vllm/pull/27752", needs=STREAM)
+def test_key_stream(vllm_server: Server, reasoning_plain_stream: Recording) -> None:
+    """Streamed thoughts come under the key of this version."""
+    answer = said(reasoning_plain_stream)
+    need(answer.thoughts, "there were no thoughts")
+    expected = expected_keys(vllm_server)
+
+    assert answer.keys == set(expected), f"thoughts under {sorted(answer.keys)}, not under {expected}"
+
+
+@check("reasoning.keys-alike", MUST, spec="fault:vllm-project/vllm/pull/27752", needs=STREAM)
+def test_keys_alike(reasoning_plain_stream: Recording) -> None:
+    """Where a version sends thoughts under two keys, both hold the same text."""
+    both = [part for part in deltas(reasoning_plain_stream) if all(part.get(key) for key in KEYS)]
+    only_if(both, "thoughts come under one key")
+    wrong = [f"{part[KEYS[0]]!r} and {part[KEYS[1]]!r}" for part in both if part[KEYS[0]] != part[KEYS[1]]]
+
+    assert not wrong, listed(wrong)
+
+
+@check("reasoning.tags.content", MUST, spec=FAULT, needs=NEEDS, exchanges=AREA)
+def test_tags_content(vllm_server: Server, vllm_recordings: Recordings) -> None:
+    """No tag of thoughts and no control token is in the text of an answer."""
+    only_if(not appends(vllm_server), ON_PURPOSE)
+    told = [one for one in everything(vllm_recordings, *AREA) if one.content]
+    need(told, "no answer holds text")
+    wrong = [f"{one.key}: {found} in {clip(one.content)}" for one in told if (found := marked(one.content))]
+
+    assert not wrong, listed(wrong)
+
+
+@check(
+    "reasoning.tags.thoughts", MUST, spec="fault:vllm-project/vllm/issues/48748", needs=NEEDS, exchanges=AREA
+)
+def test_tags_thoughts(vllm_recordings: Recordings) -> None:
+    """No tag of thoughts and no control token is in the reasoning."""
+    told = [one for one in everything(vllm_recordings, *AREA) if one.thoughts]
+    need(told, "no answer holds reasoning")
+    wrong = [f"{one.key}: {found} in {clip(one.thoughts)}" for one in told if (found := marked(one.thoughts))]
+
+    assert not wrong, listed(wrong)
+
+
+@check("reasoning.content.given", MUST, spec="fault:QwenLM/Qwen3/issues/1297", needs=NEEDS, exchanges=AREA)
+def test_content(vllm_recordings: Recordings) -> None:
+    """An answer that the model ended has text, and not thoughts alone."""
+    told = [one for one in everything(vllm_recordings, *AREA) if one.ended]
+    need(told, "no answer came to its end")
+    wrong = [
+        f"{one.key}: reasoning {clip(one.thoughts, 60)}"
+        for one in told
+        if not one.content.strip() and one.usage.get("completion_tokens", 0) > LEAST
+    ]
+
+    assert not wrong, f"finish_reason stop, but no content: {listed(wrong)}"
+
+
+@check("reasoning.order", MUST, spec="fault:open-webui/open-webui/issues/24697", needs=STREAM)
+def test_order(reasoning_plain_stream: Recording) -> None:
+    """In a stream all thoughts come before the text."""
+    spoken = [(bool(thought(p)), bool(p.get("content"))) for p in deltas(reasoning_plain_stream)]
+    need(any(one for one, _ in spoken), "there were no thoughts")
+    first = next((number for number, (_, text) in enumerate(spoken) if text), len(spoken))
+    late = sum(one for one, _ in spoken[first + 1 :])
+
+    assert not late, f"{late} deltas of thoughts after the first of the text"
+
+
+def repeated(whole: Recording, again: Recording) -> None:
+    """Undecided when the server does not repeat itself."""
+    one, other = said(whole), said(again)
+    need(
+        (one.thoughts, one.content) == (other.thoughts, other.content),
+        "the server does not repeat itself, so its modes can't be compared",
+    )
+
+
+@check("reasoning.parity.thoughts", MUST, spec="fault:vllm-project/vllm/issues/41691", needs=STREAM)
+def test_parity_thoughts(
+    reasoning_plain: Recording, reasoning_plain_again: Recording, reasoning_plain_stream: Recording
+) -> None:
+    """The thoughts of a stream are those of the whole answer."""
+    repeated(reasoning_plain, reasoning_plain_again)
+    whole, stream = said(reasoning_plain).thoughts, said(reasoning_plain_stream).thoughts
+    need(whole or stream, "there were no thoughts")
+
+    assert stream == whole, f"streamed {clip(stream)}, whole {clip(whole)}"
+
+
+@check("reasoning.parity.content", MUST, spec="fault:vllm-project/vllm/issues/46042", needs=STREAM)
+def test_parity_content(
+    reasoning_plain: Recording, reasoning_plain_again: Recording, reasoning_plain_stream: Recording
+) -> None:
+    """The text of a stream is that of the whole answer, beside thoughts."""
+    repeated(reasoning_plain, reasoning_plain_again)
+    whole, stream = said(reasoning_plain), said(reasoning_plain_stream)
+    need(whole.thoughts or stream.thoughts, "there were no thoughts")
+
+    assert stream.content == whole.content, f"streamed {clip(stream.content)}, whole {clip(whole.content)}"
+
+
+@check("reasoning.two.apart", MUST, spec=SPEC, needs=NEEDS, exchanges=("reasoning.two",))
+def test_two(vllm_recordings: Recordings) -> None:
+    """Each of two choices has its own thoughts and its own text."""
+    told = [one for one in everything(vllm_recordings, "reasoning.two") if one.ended]
+    need(any(one.thoughts and one.content for one in told), "no choice came to its end with thoughts")
+    wrong = [f"{one.key}: content {clip(one.content, 60)}" for one in told if not one.thoughts]
+
+    assert not wrong, f"a choice without thoughts: {listed(wrong)}"

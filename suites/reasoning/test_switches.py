@@ -1,0 +1,149 @@
+"""Thinking switched off, cut short, hidden, and what a user's own tag does."""
+
+import json
+
+from pytest_vllm import INFO, MUST, SHOULD, Recording, Server, check, need, observe, only_if
+
+from .thoughts import appends, clip, marked, said
+
+SPEC = "vllm:features/reasoning_outputs/"
+NEEDS = ("reasoning",)
+STREAM = ("reasoning", "stream")
+LEAST = 2
+
+
+def switched(off: Recording, plain: Recording) -> None:
+    """Undecided unless thinking was switched off, as the prompt shows."""
+    only_if(off.status != 400, "this server takes no template arguments")
+    with_thoughts, without = said(plain), said(off)
+    only_if(
+        with_thoughts.usage.get("prompt_tokens") != without.usage.get("prompt_tokens"),
+        "this model's template knows no switch: the prompt is the same with it",
+    )
+    need(without.usage.get("completion_tokens", 0) > LEAST, "the model said next to nothing")
+
+
+@check("reasoning.off.quiet", MUST, spec="fault:PrimeIntellect-ai/verifiers/issues/538", needs=NEEDS)
+def test_off_quiet(reasoning_plain: Recording, reasoning_off: Recording) -> None:
+    """With thinking switched off there are no thoughts, under no key and in no tag."""
+    switched(reasoning_off, reasoning_plain)
+    answer = said(reasoning_off)
+    need(answer.content or answer.ended, "the answer holds no text, which another check judges")
+
+    assert not answer.thoughts or not answer.content, f"reasoning {clip(answer.thoughts)}"
+    assert not marked(answer.content), f"{marked(answer.content)} in {clip(answer.content)}"
+
+
+@check("reasoning.off.content", MUST, spec="fault:vllm-project/vllm/issues/19839", needs=NEEDS)
+def test_off_content(reasoning_plain: Recording, reasoning_off: Recording) -> None:
+    """With thinking switched off the whole answer is in the content."""
+    switched(reasoning_off, reasoning_plain)
+    answer = said(reasoning_off)
+
+    assert answer.content.strip(), f"content is empty, reasoning {clip(answer.thoughts)}"
+
+
+@check("reasoning.off.content-stream", MUST, spec="fault:vllm-project/vllm/issues/19839", needs=STREAM)
+def test_off_content_stream(reasoning_plain: Recording, reasoning_off_stream: Recording) -> None:
+    """With thinking switched off the whole stream is in the content."""
+    switched(reasoning_off_stream, reasoning_plain)
+    answer = said(reasoning_off_stream)
+
+    assert answer.content.strip(), f"content is empty, reasoning {clip(answer.thoughts)}"
+    assert not answer.thoughts, f"reasoning {clip(answer.thoughts)}"
+
+
+@check("reasoning.off.honoured", INFO, spec="fault:PrimeIntellect-ai/verifiers/issues/538", needs=NEEDS)
+def test_off_honoured(reasoning_plain: Recording, reasoning_off: Recording) -> None:
+    """It is known whether the model's template takes the switch."""
+    reasoning_off.answered()
+    only_if(reasoning_off.status == 200, f"the switch is answered with {reasoning_off.status}")
+    on, off = (said(one).usage.get("prompt_tokens") for one in (reasoning_plain, reasoning_off))
+    observe("prompt tokens with thinking, and with it switched off", f"{on}, {off}")
+
+    assert on != off, f"{on} prompt tokens either way: the switch is ignored"
+
+
+@check("reasoning.off.default", MUST, spec="fault:ai-dynamo/dynamo/issues/11703", needs=NEEDS)
+def test_off_default(vllm_server: Server, reasoning_default: Recording) -> None:
+    """Where the server's own default switches thinking off, plain questions get no thoughts."""
+    given = vllm_server.args.get("default-chat-template-kwargs")
+    default = json.loads(given) if isinstance(given, str) else given
+    off = isinstance(default, dict) and default.get("enable_thinking") is False
+    only_if(off, "--default-chat-template-kwargs does not switch thinking off")
+    answer = said(reasoning_default)
+
+    assert not answer.thoughts, f"reasoning {clip(answer.thoughts)}"
+
+
+@check("reasoning.cut.finish", MUST, spec="fault:vllm-project/vllm/issues/28266", needs=NEEDS)
+def test_cut_finish(reasoning_cut: Recording) -> None:
+    """Thoughts that the limit of tokens cuts finish with `length`."""
+    answer = said(reasoning_cut)
+    limit = reasoning_cut.request.json["max_tokens"]
+    need(answer.usage.get("completion_tokens") == limit, "nothing was cut")
+
+    assert answer.finish == "length", f"finish_reason {answer.finish!r} after {limit} tokens"
+
+
+@check("reasoning.cut.place", MUST, spec="fault:vllm-project/vllm/issues/28266", needs=NEEDS)
+def test_cut_place(vllm_server: Server, reasoning_plain: Recording, reasoning_cut: Recording) -> None:
+    """Thoughts that the limit of tokens cuts are thoughts, and no text."""
+    only_if(not appends(vllm_server), "an append_think parser leaves the thoughts in the content on purpose")
+    thoughts, answer = said(reasoning_plain).thoughts, said(reasoning_cut)
+    need(answer.finish == "length", "nothing was cut")
+    need(len(thoughts) > len(answer.content), "a whole answer has no thoughts that could have been cut")
+    need(answer.content or answer.thoughts, "what was generated in so few tokens shows nowhere")
+
+    assert not answer.content, f"content {clip(answer.content)}, reasoning {clip(answer.thoughts)}"
+
+
+@check("reasoning.cut.parity", MUST, spec="fault:vllm-project/vllm/issues/41691", needs=STREAM)
+def test_cut_parity(
+    reasoning_plain: Recording, reasoning_cut: Recording, reasoning_cut_stream: Recording
+) -> None:
+    """Thoughts that the limit of tokens cuts are the same in both modes."""
+    whole, stream = said(reasoning_cut), said(reasoning_cut_stream)
+    need(said(reasoning_plain).thoughts, "there were no thoughts")
+    need(whole.finish == "length" or stream.finish == "length", "nothing was cut")
+    both = [(one.thoughts, one.content, one.finish) for one in (stream, whole)]
+
+    assert both[0] == both[1], f"streamed {both[0]}, whole {both[1]}"
+
+
+@check("reasoning.hidden.none", MUST, spec=SPEC, needs=NEEDS)
+def test_hidden(vllm_server: Server, reasoning_hidden: Recording) -> None:
+    """With `include_reasoning` false there are no thoughts in an answer."""
+    only_if(vllm_server.at_least("0.10.1"), "include_reasoning is known since 0.10.1")
+    answer = said(reasoning_hidden)
+
+    assert not answer.thoughts, f"reasoning {clip(answer.thoughts)}"
+
+
+@check("reasoning.hidden.none-stream", MUST, spec=SPEC, needs=STREAM)
+def test_hidden_stream(vllm_server: Server, reasoning_hidden_stream: Recording) -> None:
+    """With `include_reasoning` false there are no thoughts in a stream."""
+    only_if(vllm_server.at_least("0.10.1"), "include_reasoning is known since 0.10.1")
+    answer = said(reasoning_hidden_stream)
+
+    assert not answer.thoughts, f"reasoning {clip(answer.thoughts)}"
+
+
+@check("reasoning.hidden.content", MUST, spec="fault:vllm-project/vllm/issues/48863", needs=NEEDS)
+def test_hidden_content(reasoning_plain: Recording, reasoning_hidden: Recording) -> None:
+    """Hiding the thoughts leaves the text."""
+    plain, hidden = said(reasoning_plain), said(reasoning_hidden)
+    need(plain.content and plain.ended and hidden.ended, "the answers did not come to their ends with text")
+
+    assert hidden.content.strip(), f"content is empty; with the thoughts shown it is {clip(plain.content)}"
+
+
+@check("reasoning.typed-tag", SHOULD, spec=SPEC, needs=NEEDS)
+def test_typed_tag(vllm_server: Server, reasoning_cut: Recording, reasoning_typed_tag: Recording) -> None:
+    """A tag in the user's own message does not end the thoughts of the answer."""
+    only_if(not appends(vllm_server), "an append_think parser leaves the thoughts in the content on purpose")
+    usual, answer = said(reasoning_cut), said(reasoning_typed_tag)
+    need(usual.thoughts and not usual.content, "an answer as short as this holds no thoughts anyway")
+    need(answer.thoughts or answer.content, "nothing was said")
+
+    assert answer.thoughts, f"content {clip(answer.content)}, no reasoning"

@@ -1,0 +1,119 @@
+"""How the requests of this suite are built."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from .answers import answer
+from .tools import (
+    LONG,
+    NOTE,
+    OSLO,
+    PARIS,
+    PING,
+    STORE,
+    WEATHER,
+    WEATHER_ARGUMENTS,
+    named,
+    note,
+    oslo,
+    paris,
+    ping,
+    store,
+    weather,
+)
+
+if TYPE_CHECKING:
+    from pytest_vllm import Case, Recording, Request, Server
+
+OFF = {"enable_thinking": False}
+USAGE = {"include_usage": True}
+ROOM, ROOM_TO_THINK, ROOM_FOR_LONG = 160, 1024, 500
+CALL_ID = "abcdE1234"
+
+
+def choice_of(case: Case | str, name: str) -> Any:
+    """The `tool_choice` of a case or a word; named ones name that function."""
+    word = case if isinstance(case, str) else case.id
+    return named(name) if word == "named" else word
+
+
+def calm(server: Server, switch: Recording) -> dict[str, Any]:
+    """Thinking off, where the model's template takes the switch."""
+    return {"chat_template_kwargs": OFF} if server.can("reasoning") and switch.status == 200 else {}
+
+
+def room(server: Server, switch: Recording) -> int:
+    """Tokens that an answer may take: many where thinking can't be switched off."""
+    thinks = server.can("reasoning") and (switch.status != 200 or bool(answer(switch).reasoning))
+    return min(ROOM_TO_THINK if thinks else ROOM, (server.max_model_len or 4096) // 4)
+
+
+def ask(server: Server, switch: Recording, text: str, tools: list[Any], choice: Any, **more: Any) -> Request:
+    """A request with tools, its usage told in streams too, without thinking where that can be had."""
+    streams = {"stream": True, "stream_options": USAGE} if more.pop("streams", False) else {}
+    given = {"max_tokens": room(server, switch), **calm(server, switch), **streams, **more}
+    return server.chat(text, tools=tools, tool_choice=choice, **given)
+
+
+def weather_request(server: Server, switch: Recording, case: Case | str, **more: Any) -> Request:
+    """The weather of Oslo, which can only be asked for in one way."""
+    text = f"What is the weather in Oslo? Call {WEATHER} with {json.dumps(WEATHER_ARGUMENTS)}."
+    return ask(server, switch, text, [weather], choice_of(case, WEATHER), **more)
+
+
+def words_request(server: Server, switch: Recording, **more: Any) -> Request:
+    """A question that a tool could answer, with the tool forbidden."""
+    text = "Explain in two sentences what weather is."
+    return ask(server, switch, text, [weather], "none", **more)
+
+
+def ping_request(server: Server, switch: Recording, case: Case | str, **more: Any) -> Request:
+    """A call that takes no arguments."""
+    return ask(server, switch, f"Call {PING}.", [ping], choice_of(case, PING), **more)
+
+
+def value_request(server: Server, switch: Recording, case: Case, choice: str, **more: Any) -> Request:
+    """A tool that takes one value, and no other."""
+    text = f"Call {STORE} with exactly this JSON: {json.dumps({'value': case['value']}, ensure_ascii=False)}"
+    return ask(server, switch, text, [store(case["schema"])], choice_of(choice, STORE), **more)
+
+
+def long_request(server: Server, switch: Recording, case: Case | str, **more: Any) -> Request:
+    """A call with an argument of many tokens."""
+    given = {"max_tokens": max(room(server, switch), ROOM_FOR_LONG), **more}
+    return ask(server, switch, f"Call {NOTE} with this text: {LONG}", [note], choice_of(case, NOTE), **given)
+
+
+def two_cities(server: Server, switch: Recording, choice: str = "auto", **more: Any) -> Request:
+    """Two tools, both of which are to be called."""
+    text = f"What is the weather in Oslo and what is it in Paris? Call {OSLO} and call {PARIS}."
+    return ask(server, switch, text, [oslo, paris], choice, **more)
+
+
+def sentence_and_call(server: Server, switch: Recording, **more: Any) -> Request:
+    """A call after a sentence."""
+    text = f'First say "One moment, please." and then call {OSLO}.'
+    return ask(server, switch, text, [oslo], "auto", **more)
+
+
+def result_request(server: Server, text: str, **more: Any) -> Request:
+    """A conversation that a tool's result ends."""
+    function = {"name": OSLO, "arguments": '{"city": "Oslo"}'}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "What is the weather in Oslo?"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": CALL_ID, "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": CALL_ID, "content": text},
+    ]
+    return server.chat(messages, tools=[oslo], **more)
+
+
+def declared(recording: Recording) -> list[Any]:
+    """The tools that a request offered."""
+    offered = recording.request.json.get("tools") if isinstance(recording.request.json, dict) else None
+    return offered if isinstance(offered, list) else []

@@ -1,0 +1,114 @@
+"""Tools in requests: taken, refused or survived, and told to the model."""
+
+from pytest_vllm import MUST, SHOULD, Case, Recording, check, need
+
+from .answers import errors
+
+SPEC = "vllm:features/tool_calling/"
+TOOLS = ("tools",)
+
+
+@check("tools.refused", MUST, spec=SPEC, needs=("chat",))
+def test_refused(tool_refusal: Case, tools_refusal: Recording) -> None:
+    """Tools or tool choices that make no sense are refused as the client's mistake."""
+    tools_refusal.answered()
+    status = tools_refusal.status
+
+    assert status in (400, 422), f"{tool_refusal.id}: answered with {status}: {tools_refusal.text[:160]}"
+
+
+@check("tools.survived", MUST, spec=SPEC, needs=("chat",))
+def test_survived(tool_oddity: Case, tools_oddity: Recording) -> None:
+    """Odd tools are taken or refused, but are no server error."""
+    tools_oddity.answered()
+    status = tools_oddity.status or 0
+
+    assert status == 200 or 400 <= status < 500, (
+        f"{tool_oddity.id}: answered with {status}: {tools_oddity.text[:160]}"
+    )
+
+
+@check("tools.schema", MUST, spec="fault:vllm-project/vllm/issues/16880", needs=("tools.required", "stream"))
+def test_schema(tool_schema: Case, tools_schema: Recording) -> None:
+    """Ordinary keywords of JSON Schema are taken in a tool's parameters."""
+    tools_schema.answered()
+    status, text = tools_schema.status, tools_schema.text[:200]
+
+    assert status == 200, f"{tool_schema.id}: answered with {status}: {text}"
+    assert not errors(tools_schema), f"{tool_schema.id}: {errors(tools_schema)[:1]}"
+
+
+@check("tools.default", MUST, spec=SPEC, needs=("chat",))
+def test_default(tools_default: Recording) -> None:
+    """Tools without a tool choice are taken, or refused with the flags that are missing."""
+    tools_default.answered()
+    status, text = tools_default.status, tools_default.text
+    named = "--enable-auto-tool-choice" in text and "--tool-call-parser" in text
+
+    assert status == 200 or (status == 400 and named), f"answered with {status}: {text[:200]}"
+
+
+@check("tools.prompt.grows", MUST, spec=SPEC, needs=TOOLS)
+def test_prompt_grows(tools_prompt_bare: Recording, tools_prompt_one: Recording) -> None:
+    """A tool that is offered is told to the model."""
+    bare, one = (each.ok["usage"]["prompt_tokens"] for each in (tools_prompt_bare, tools_prompt_one))
+
+    assert one > bare, (
+        f"{one} prompt tokens with a tool, {bare} without: the chat template does not render tools"
+    )
+
+
+@check("tools.prompt.all", MUST, spec=SPEC, needs=TOOLS)
+def test_prompt_all(
+    tools_prompt_bare: Recording, tools_prompt_one: Recording, tools_prompt_two: Recording
+) -> None:
+    """A second tool that is offered is told to the model too."""
+    bare, one, two = (
+        each.ok["usage"]["prompt_tokens"] for each in (tools_prompt_bare, tools_prompt_one, tools_prompt_two)
+    )
+    need(one > bare, "the chat template does not render tools")
+
+    assert two > one, f"{two} prompt tokens with two tools, {one} with one"
+
+
+@check("tools.history.shape", MUST, spec="fault:vllm-project/vllm/issues/47761", needs=TOOLS)
+def test_history(tool_history: Case, tools_history_shape: Recording) -> None:
+    """A conversation with calls is taken in every shape that clients send."""
+    tools_history_shape.answered()
+    status, allowed = tools_history_shape.status, tool_history["status"]
+
+    assert status in allowed, (
+        f"{tool_history.id}: answered with {status}, not {allowed}: {tools_history_shape.text[:160]}"
+    )
+
+
+@check(
+    "tools.history.replay",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/47761",
+    needs=("tools", "tools.required"),
+)
+def test_replay(forced_choice: Case, tools_history_replay: Recording) -> None:
+    """The server takes its own call back, with a result."""
+    tools_history_replay.answered()
+    status = tools_history_replay.status
+
+    assert status == 200, f"{forced_choice.id}: answered with {status}: {tools_history_replay.text[:200]}"
+
+
+@check("tools.result.told", MUST, spec="openai:chat/create#messages", needs=TOOLS)
+def test_result_told(tools_result_short: Recording, tools_result_long: Recording) -> None:
+    """A tool's result is told to the model."""
+    short, long = (each.ok["usage"]["prompt_tokens"] for each in (tools_result_short, tools_result_long))
+
+    assert long > short, f"{long} prompt tokens with the longer result, {short} with the shorter"
+
+
+@check("tools.result.answered", SHOULD, spec="openai:chat/create#messages", needs=TOOLS)
+def test_result_answered(tools_result_used: Recording) -> None:
+    """After a tool's result the model answers in words or calls again."""
+    message = tools_result_used.ok["choices"][0]["message"]
+    said = message.get("content") or message.get("reasoning") or message.get("reasoning_content")
+    need(tools_result_used.ok["usage"]["completion_tokens"] > 1, "the model ended at once")
+
+    assert said or message.get("tool_calls"), f"nothing: {message}"
