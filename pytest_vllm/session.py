@@ -164,8 +164,11 @@ def _adjusted(profile: Profile, options: Options) -> Profile:
             changes["api_key"] = Secret(from_env=options.api_key_env)
     if options.launcher:
         changes["launcher"] = options.launcher
+    expect = profile.expect
     if options.image:
-        changes["image"] = options.image
+        # another image is another version: what the profile says of its own does not hold for it
+        changes |= {"image": options.image, "version": None}
+        expect = expect.model_copy(update={"version": None})
     server = profile.server.model_copy(update=changes)
     defects = [*profile.defects, *options.defects]
     if defects and server.launcher != "sim":
@@ -173,7 +176,7 @@ def _adjusted(profile: Profile, options: Options) -> Profile:
             f"defects break the simulator, but {profile.name} is started by {server.launcher}: "
             "add --vllm-launcher=sim"
         )
-    changed = profile.model_copy(update={"server": server, "defects": defects})
+    changed = profile.model_copy(update={"server": server, "expect": expect, "defects": defects})
     return with_defects(changed) if defects else with_known_faults(changed)
 
 
