@@ -71,9 +71,13 @@ def is_timeline(value: Any) -> bool:
     )
 
 
-@cache
 def _key(other: object) -> tuple[int, ...]:
-    return other.key if isinstance(other, Version) else Version(str(other)).key
+    return other.key if isinstance(other, Version) else _key_of_text(str(other))
+
+
+@cache
+def _key_of_text(text: str) -> tuple[int, ...]:
+    return Version(text).key
 
 
 @cache

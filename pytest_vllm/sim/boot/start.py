@@ -63,12 +63,11 @@ class Boot:
         self.server.loras |= static_adapters(settings.args.get("lora_modules"))
         host = settings.args.get("host") or "0.0.0.0"  # noqa: S104 - vLLM's default
         await self._bind(host, settings.args.get("port", 8000))
-        for seconds, line in self._starting:
-            self.clock.skip(seconds)
-            if "KV cache" in line[3]:
-                _refuse(faults, "engine", deployment)
-            self.say(line)
-        _refuse(faults, "engine", deployment)
+        try:
+            self._start_engine(faults)
+        except BootFailure:
+            self._listening.close()
+            raise
         self.server.started = self.server.meters.started = self.clock.wall()
         hanging = hooks.run("ready", 0.0, settings)
         if hanging > 0:
@@ -78,6 +77,14 @@ class Boot:
         await self._listening.start_serving()
         for line in log.listening(deployment, self.server, host, self.port):
             self.say(line)
+
+    def _start_engine(self, faults: list[tuple[Rule, str]]) -> None:
+        for seconds, line in self._starting:
+            self.clock.skip(seconds)
+            if "KV cache" in line[3]:
+                _refuse(faults, "engine", self.deployment)
+            self.say(line)
+        _refuse(faults, "engine", self.deployment)
 
     async def _bind(self, host: str, port: int) -> None:
         def connection() -> Connection:
