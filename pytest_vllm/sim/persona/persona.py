@@ -13,7 +13,7 @@ from pytest_vllm.sim.persona.complete import completion_of
 from pytest_vllm.sim.persona.pattern import example_of, example_of_grammar
 from pytest_vllm.sim.persona.schema import Filler, tagged
 from pytest_vllm.sim.persona.talk import filler, reply
-from pytest_vllm.sim.persona.tooluse import calls_for
+from pytest_vllm.sim.persona.tooluse import calls_for, words_before
 from pytest_vllm.sim.persona.turn import Answer, Turn
 from pytest_vllm.sim.persona.words import opening
 from pytest_vllm.sim.tokens.template import text_of
@@ -115,7 +115,7 @@ def answer_to(turn: Turn) -> Answer:
         return Answer(constrained(turn) if turn.constraint else completion_of(turn))
     calls = calls_for(turn)
     if calls:
-        return Answer("", thoughts, calls)
+        return Answer(words_before(turn), thoughts, calls)
     return Answer(constrained(turn) if turn.constraint else reply(turn), thoughts)
 
 

@@ -30,6 +30,7 @@ _COMMON = {
     "by",
     "or",
 }
+_SENTENCE = re.compile(r'\bfirst say "([^"]+)"', re.IGNORECASE)
 _PLACES = re.compile(r"\b(?:in|for|of|at|and|,) ([A-Z][a-zà-ÿ]+(?: [A-Z][a-z]+)?)")
 
 
@@ -49,6 +50,12 @@ def calls_for(turn: Turn) -> list[Call]:
     if best[0] <= 0 and turn.choice != "required":
         return []
     return _all_calls(turn, scored, best[2])
+
+
+def words_before(turn: Turn) -> str:
+    """What is said before the calls: a sentence that was asked for, where the model may speak at all."""
+    found = _SENTENCE.search(turn.asked) if turn.choice in (None, "auto") else None
+    return f"{found[1]}\n" if found else ""
 
 
 def _answered(turn: Turn) -> bool:
