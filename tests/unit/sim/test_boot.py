@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SPARK = (
     "Qwen/Qwen3-32B-FP8 --max-model-len 32000 --gpu-memory-utilization 0.90 --max-num-batched-tokens 16384 "
     "--max-num-seqs 64 --enable-prefix-caching --trust-remote-code --sim-hardware gb10 --sim-version 0.10.1.1"
-).split()  # noqa: SIM905 - as on a command line
+)
 
 
 def given(words: str, version: str = "0.32.0") -> dict[str, Any]:
@@ -137,7 +137,7 @@ def test_memory_that_is_taken_is_refused() -> None:
 
 def test_the_log_tells_what_a_verifier_reads() -> None:
     """Version, arguments, shards, cache, concurrency, back end, graphs, readiness."""
-    with Simulated(SPARK) as sim:
+    with Simulated(SPARK.split()) as sim:
         log = "\n".join(sim.lines)
 
     for pattern in (
@@ -157,7 +157,7 @@ def test_the_log_tells_what_a_verifier_reads() -> None:
 
 def test_a_spark_holds_what_the_profile_expects() -> None:
     """66 GiB of KV cache are 271,360 tokens of Qwen3-32B; decoding is bound by 273 GB/s."""
-    deployment, _ = configured(SPARK, {})
+    deployment, _ = configured(SPARK.split(), {})
     step = deployment.capacity.pace.step(1, 0, 100)
 
     assert deployment.capacity.kv_tokens >= 271_360
