@@ -6,7 +6,6 @@ import dataclasses
 import os
 import subprocess
 import sys
-import time
 
 import httpx
 import pytest
@@ -16,7 +15,7 @@ from pytest_vllm.launch.owner import Owner
 from pytest_vllm.launch.ports import free_port
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import LAUNCHERS, launcher_for
-from pytest_vllm.launch.wait import wait_ready
+from pytest_vllm.launch.wait import Progress, wait_ready
 from pytest_vllm.profile.model import BootPart
 from tests.launched import fake_server
 from tests.launched.engines import until
@@ -44,14 +43,10 @@ def test_every_launcher_has_a_place_in_this_contract() -> None:
 
 @started
 def test_start_does_not_wait(stand: Stand) -> None:
-    """Start is back while the server still takes its steps."""
-    before = time.monotonic()
-    with stand.start("hang/2") as handle:
-        took = time.monotonic() - before
-
+    """Start is back while the server takes steps of ten minutes each."""
+    with stand.start("well/600") as handle:
         assert handle.alive()
         assert handle.exit() is None
-        assert took < 5
         assert not [line for line in handle.logs() if "KV cache" in line]
 
 
@@ -102,15 +97,15 @@ def test_log_comes_line_by_line(stand: Stand) -> None:
 
 
 @started
-def test_dead_server_is_noticed_within_two_seconds(stand: Stand) -> None:
-    """The error names the status, the first cause and what to do."""
+def test_dead_server_is_noticed_at_the_next_look(stand: Stand) -> None:
+    """Four times a second. The error names the status, the first cause and what to do."""
+    looks: list[Progress] = []
     with stand.start("die") as handle:
         until(lambda: not handle.alive(), "the end of the server")
-        before = time.monotonic()
         with pytest.raises(BootError) as caught:
-            wait_ready(handle, PATIENCE)
+            wait_ready(handle, PATIENCE, looks.append)
 
-        assert time.monotonic() - before < 2
+        assert looks == []
         assert f"exited with status {fake_server.DEATH}" in caught.value.what
         assert caught.value.evidence[0].startswith("ValueError: No available memory for the cache blocks.")
         assert caught.value.means
