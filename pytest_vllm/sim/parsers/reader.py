@@ -83,7 +83,7 @@ class MessageReader:
                 self.called = True
                 calls.append(
                     {
-                        "id": self.call_id(number),
+                        "id": self.call_id(number, text),
                         "type": "function",
                         "index": number,
                         "function": {"name": text},
@@ -153,7 +153,7 @@ class MessageReader:
         self.called = True
         calls = [
             {
-                "id": self.call_id(number),
+                "id": self.call_id(number, name),
                 "type": "function",
                 "function": {"name": name, "arguments": self._rewritten(arguments.get(number, ""))},
             }
@@ -180,10 +180,12 @@ class MessageReader:
             return "tool_calls"
         return reason
 
-    def call_id(self, number: int) -> str:
+    def call_id(self, number: int, name: str) -> str:
         """The id of a call: one per call, in the parser's style."""
         if number not in self._ids:
-            if self.server.settings.tool_parser == "mistral" and self.choice == "auto":
+            if self.server.settings.tool_parser.startswith("kimi_k2"):
+                self._ids[number] = f"functions.{name}:{number}"
+            elif self.server.settings.tool_parser == "mistral" and self.choice == "auto":
                 self._ids[number] = self.server.ids.hex(9)
             else:
                 size = 16 if self.server.settings.version >= "0.13.0" else 32
