@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.real.gate import GateRun, run_gate
-from tests.real.server import HandStarted, containers
+from tests.real.server import IMAGE, HandStarted, containers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-IMAGE = os.environ.get("PYTEST_VLLM_IMAGE", "pytest-vllm/cpu:0.32.0")
 
 
 @pytest.fixture(scope="session")

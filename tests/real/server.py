@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from typing import Self
 
+IMAGE = os.environ.get("PYTEST_VLLM_IMAGE", "pytest-vllm/cpu:0.32.0")
 LABEL = f"pytest-vllm.ci={os.environ.get('PYTEST_VLLM_CI', 'by-hand')}"
 READY_WITHIN_S = 300.0
 
@@ -69,6 +70,7 @@ def docker(*words: str) -> str:
     return done.stdout.strip()
 
 
-def containers() -> set[str]:
-    """Every container of this machine, running or not."""
-    return set(docker("ps", "--all", "--no-trunc", "--format", "{{.ID}} {{.Image}}").splitlines())
+def containers(image: str = IMAGE) -> set[str]:
+    """Every container of the image on this machine, running or not."""
+    words = ["ps", "--all", "--no-trunc", "--filter", f"ancestor={image}", "--format", "{{.ID}}"]
+    return set(docker(*words).splitlines())

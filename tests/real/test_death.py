@@ -36,14 +36,13 @@ def test_an_engine_that_dies_is_a_no_go(image: str, tmp_path: Path) -> None:
     before = containers()
     (tmp_path / "no-compiler.toml").write_text(NO_COMPILER, "utf-8")
 
-    run = run_gate(
-        tmp_path, "--vllm-profile=no-compiler.toml", f"--vllm-image={image}", "--vllm-check=logprobs.chat"
-    )
+    asked = ("--vllm-check=logprobs.chat", "--vllm-check=logprobs.answered", "--vllm-check=profile.stays-up")
+    run = run_gate(tmp_path, "--vllm-profile=no-compiler.toml", f"--vllm-image={image}", *asked)
 
     assert run.exit == 1, run.text
-    (server,) = run.report["servers"]
-    assert server["died"], run.text
-    assert "No working C++ compiler" in run.text
+    assert set(run.reasons("fail")) >= {"logprobs.answered", "profile.stays-up"}
+    (log,) = tmp_path.glob(".vllm/runs/*/no-compiler/server.log")
+    assert "No working C++ compiler" in log.read_text("utf-8")
     assert containers() == before
 
 

@@ -26,10 +26,10 @@ def test_the_container_is_go(gate_on_container: GateRun) -> None:
 
 def test_checks_decided_something(gate_on_container: GateRun) -> None:
     """Most checks pass; a gate that decides little is no gate."""
-    verdicts = list(gate_on_container.verdicts.values())
+    decided = [verdict for verdict in gate_on_container.verdicts.values() if verdict != "not-run"]
 
-    assert len(verdicts) >= 80
-    assert verdicts.count("pass") >= 0.8 * len(verdicts)
+    assert len(decided) >= 200
+    assert decided.count("pass") >= 0.9 * len(decided)
 
 
 def test_what_is_waived_is_known_upstream(gate_on_container: GateRun) -> None:
