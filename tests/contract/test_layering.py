@@ -81,6 +81,7 @@ PYTEST_FACE = (
     "judge",
     "closing",
     "own_tests",
+    "remembered",
     "workers",
 )
 
