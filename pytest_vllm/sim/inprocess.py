@@ -32,7 +32,7 @@ class Simulated:
         words = [*argv, "--host", "127.0.0.1", "--port", "0"]
         deployment, hooks = configured(words, {**os.environ, **(environ or {})})
         self.boot = Boot(deployment, hooks, self.lines.append)
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=self._run, name="simulated vLLM", daemon=True)
 
     @property
@@ -42,6 +42,7 @@ class Simulated:
 
     def __enter__(self) -> Self:
         """Start and wait until it listens."""
+        self._loop = asyncio.new_event_loop()
         self._thread.start()
         try:
             asyncio.run_coroutine_threadsafe(self.boot.up(), self._loop).result(TIMEOUT)

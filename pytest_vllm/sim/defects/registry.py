@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.hooks import POINTS, Hooks
-from pytest_vllm.sim.defects.scope import only
+from pytest_vllm.sim.defects.scope import fresh, only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -122,7 +122,7 @@ def hooks_of(names: Sequence[str]) -> Hooks:
     hooks = Hooks()
     for name in names:
         for point, function in find(name).on.items():
-            hooks.add(point, function)
+            hooks.add(point, fresh(function))
     return hooks
 
 

@@ -16,34 +16,59 @@ MESSAGES = "/v1/messages"
 MODELS = "/v1/models"
 
 
+def remembering(make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+    """The function that `make` gives, made anew for every server: what it remembers is its own."""
+    function = make()
+
+    @wraps(function)
+    def first(*passed: Any) -> Any:
+        return function(*passed)
+
+    first.fresh = make  # type: ignore[attr-defined]
+    return first
+
+
+def fresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as it was before anything was asked of it."""
+    make = getattr(function, "fresh", None)
+    made: Callable[..., Any] = make() if make else function
+    return made
+
+
 def only(paths: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, for exchanges whose path begins with one of `paths`; others pass unchanged."""
 
-    @wraps(function)
-    def limited(value: Any, exchange: Any, *more: Any) -> Any:
-        path = exchange if isinstance(exchange, str) else exchange.path
-        return function(value, exchange, *more) if path.startswith(tuple(paths)) else value
+    def make() -> Callable[..., Any]:
+        inner = fresh(function)
 
-    return limited
+        @wraps(function)
+        def limited(value: Any, exchange: Any, *more: Any) -> Any:
+            path = exchange if isinstance(exchange, str) else exchange.path
+            return inner(value, exchange, *more) if path.startswith(tuple(paths)) else value
+
+        return limited
+
+    return remembering(make)
 
 
 def after(number: int, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, once it was asked more than `number` times; until then values pass unchanged."""
-    asked = count(1)
-
-    @wraps(function)
-    def later(value: Any, *context: Any) -> Any:
-        return function(value, *context) if next(asked) > number else value
-
-    return later
+    return _when(lambda asked: asked > number, function)
 
 
 def every(number: int, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function each `number`-th time; in between values pass unchanged."""
-    asked = count(1)
+    return _when(lambda asked: asked % number == 0, function)
 
-    @wraps(function)
-    def sometimes(value: Any, *context: Any) -> Any:
-        return function(value, *context) if next(asked) % number == 0 else value
 
-    return sometimes
+def _when(due: Callable[[int], bool], function: Callable[..., Any]) -> Callable[..., Any]:
+    def make() -> Callable[..., Any]:
+        asked, inner = count(1), fresh(function)
+
+        @wraps(function)
+        def sometimes(value: Any, *context: Any) -> Any:
+            return inner(value, *context) if due(next(asked)) else value
+
+        return sometimes
+
+    return remembering(make)
