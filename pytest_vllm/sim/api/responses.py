@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.chat import ChatRequest
 from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.api.responsevents import ResponseEvents, items_of, response_object
-from pytest_vllm.sim.check.body import read_json, validated
+from pytest_vllm.sim.check.body import bad_request, read_json, validated
 from pytest_vllm.sim.errors import ApiError, Invalid
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ async def responses(server: Server, call: Call) -> Reply | None:
     """Answer a Responses request, whole or as a stream."""
     body = server.hooks.run("body", read_json(call.request), call.request.path)
     body = validated("ResponsesRequest", body, server.settings.version)
-    _checked(body)
+    _checked(server, body)
     chat = chat_body(server, body)
     request = ChatRequest(server, call, chat)
     response_id = body.get("request_id") or f"resp_{server.ids.hex()}"
@@ -62,7 +62,19 @@ def _found(server: Server, response_id: str) -> Any:
     return server.stored[response_id]
 
 
-def _checked(body: Body) -> None:
+def _checked(server: Server, body: Body) -> None:
+    for name, kinds, wanted in (("input", (str, list), "string"), ("tools", (list, type(None)), "list")):
+        if not isinstance(body.get(name), kinds):
+            said = f"Input should be a valid {wanted}"
+            entry = {"type": f"{wanted}_type", "loc": f"body.{name}", "msg": said, "input": body.get(name)}
+            raise bad_request([entry])
+    if body.get("background") and body.get("store") is False:
+        raise Invalid("background can only be used when `store` is true", "background")
+    if body.get("background") and not _stores(server):
+        text = (
+            "This vLLM engine does not support `store=True` and therefore does not support background mode."
+        )
+        raise ApiError(text, 400, "invalid_request_error", "background")
     tools = body.get("tools") or []
     choice = body.get("tool_choice", "auto")
     if choice == "required" and not tools:
@@ -174,11 +186,14 @@ def finish(server: Server, made: Body, answer: Body) -> Body:
     """The response once the chat answer is there."""
     choice = answer["choices"][0]
     cut = choice["finish_reason"] == "length"
+    items = items_of(server, choice["message"], choice.get("logprobs"))
+    if cut and items:
+        items[-1]["status"] = "incomplete"
     return {
         **made,
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-        "output": items_of(server, choice["message"], choice.get("logprobs")),
+        "output": items,
         "usage": usage_of(answer["usage"]),
     }
 

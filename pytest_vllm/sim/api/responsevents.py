@@ -176,9 +176,9 @@ class ResponseEvents:
         """The last item ends, then the response."""
         from pytest_vllm.sim.api.responses import usage_of  # noqa: PLC0415 - it builds on this module
 
-        yield from self._close()
-        usage = next(iter(self.chunks.tail())).data["usage"]
         cut = self.finish == "length"
+        yield from self._close("incomplete" if cut else "completed")
+        usage = next(iter(self.chunks.tail())).data["usage"]
         done = {
             **self.response,
             "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
@@ -220,21 +220,21 @@ class ResponseEvents:
         self.text += text
         yield self._item_event(kind, content_index=0, delta=text, **more)
 
-    def _close(self) -> Iterator[Event]:
+    def _close(self, status: str = "completed") -> Iterator[Event]:
         item, self.open = self.open, None
         if item is None:
             return
         self.open = item
         if item["type"] == "message":
-            done = _message(item["id"], self.text, "completed")
+            done = _message(item["id"], self.text, status)
             yield self._item_event("output_text.done", content_index=0, logprobs=[], text=self.text)
             yield self._item_event("content_part.done", content_index=0, part=done["content"][0])
         elif item["type"] == "reasoning":
-            done = _reasoning(item["id"], self.text, "completed")
+            done = _reasoning(item["id"], self.text, status)
             yield self._item_event("reasoning_text.done", content_index=0, text=self.text)
             yield self._item_event("reasoning_part.done", content_index=0, part=done["content"][0])
         else:
-            done = {**item, "arguments": self.text, "status": "completed"}
+            done = {**item, "arguments": self.text, "status": status}
             yield self._item_event("function_call_arguments.done", arguments=self.text, name=item["name"])
         yield self._event("output_item.done", item=done, output_index=len(self.items))
         self.items.append(done)
