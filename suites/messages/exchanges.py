@@ -1,0 +1,193 @@
+"""Requests of the Messages suite.
+
+Answers that are compared with each other run alone: a greedy text may change with the batch it is computed
+in. What agents send is replayed in small; calls leave a model no choice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+
+PATH = "/v1/messages"
+COUNT = "/v1/messages/count_tokens"
+QUESTION = "Count from one to a hundred."
+RULE = "Answer in one short sentence, and in English."
+TOKENS, ROOM = 12, 640
+WORD = "heron"
+TOOL = "note_bird"
+ARGUMENTS = {"bird": WORD}
+
+message_refusal = cases("message_refusal", case_file("messages-refusals"))
+agent_request = cases("agent_request", case_file("messages-agents"))
+
+
+def user(content: Any) -> list[dict[str, Any]]:
+    """A conversation of one user turn."""
+    return [{"role": "user", "content": content}]
+
+
+def say(server: Server, content: Any = QUESTION, *, expect: int | None = 200, **more: Any) -> Request:
+    """A greedy request."""
+    body = {"messages": user(content), "max_tokens": 1, "temperature": 0, **more}
+    return server.post(PATH, body, expect=expect)
+
+
+@exchange("messages.plain", alone=True)
+def messages_plain(server: Server) -> Request:
+    """A question."""
+    return say(server, max_tokens=TOKENS)
+
+
+@exchange("messages.again", alone=True)
+def messages_again(server: Server, messages_plain: Recording) -> Request:
+    """The same once more."""
+    del messages_plain
+    return say(server, max_tokens=TOKENS)
+
+
+@exchange("messages.stream", alone=True)
+def messages_stream(server: Server, messages_again: Recording) -> Request:
+    """The same, streamed."""
+    del messages_again
+    return say(server, max_tokens=TOKENS, stream=True)
+
+
+@exchange("messages.chat", alone=True)
+def messages_chat(server: Server, messages_again: Recording) -> Request:
+    """The same over chat."""
+    del messages_again
+    return server.chat(QUESTION, max_tokens=TOKENS, expect=None)
+
+
+@exchange("messages.cut")
+def messages_cut(server: Server) -> Request:
+    """An answer that may take one token."""
+    return say(server)
+
+
+@exchange("messages.cut-stream")
+def messages_cut_stream(server: Server) -> Request:
+    """The same, streamed."""
+    return say(server, stream=True)
+
+
+@exchange("messages.stopped", alone=True)
+def messages_stopped(server: Server, messages_again: Recording) -> Request:
+    """The question, stopped by a piece of its own answer."""
+    return say(server, max_tokens=TOKENS, stop_sequences=[stop_of(messages_again)])
+
+
+@exchange("messages.stopped-stream", alone=True)
+def messages_stopped_stream(server: Server, messages_again: Recording) -> Request:
+    """The same, streamed."""
+    return say(server, max_tokens=TOKENS, stop_sequences=[stop_of(messages_again)], stream=True)
+
+
+def stop_of(whole: Recording) -> str:
+    """Five characters of an answer's text, after its first ones."""
+    blocks = whole.ok.get("content") or []
+    text = "".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text").strip()
+    begin = max(len(text) // 2 - 2, 1)
+    return text[begin : begin + 5] or "the"
+
+
+@exchange("messages.parts")
+def messages_parts(server: Server) -> Request:
+    """The question in a block."""
+    return say(server, [{"type": "text", "text": QUESTION}])
+
+
+@exchange("messages.system")
+def messages_system(server: Server) -> Request:
+    """The question with a rule; some templates refuse it."""
+    return say(server, system=RULE, expect=None)
+
+
+@exchange("messages.system-twice")
+def messages_system_twice(server: Server) -> Request:
+    """The same with twice as long a rule."""
+    return say(server, system=f"{RULE} {RULE}", expect=None)
+
+
+@exchange("messages.system-block")
+def messages_system_block(server: Server) -> Request:
+    """The same with the rule in a block."""
+    return say(server, system=[{"type": "text", "text": RULE}], expect=None)
+
+
+@exchange("messages.agent")
+def messages_agent(server: Server, agent_request: Case) -> Request:
+    """What agents send."""
+    tools = {"tools": [tool()]} if agent_request.get("tools") else {}
+    body = {"max_tokens": 1, **tools, **agent_request["set"]}
+    built = server.post(PATH, body, expect=None)
+    headers = {"anthropic-version": "2023-06-01", "anthropic-beta": "prompt-caching-2024-07-31"}
+    return Request("POST", PATH, json=built.json, headers=headers, expect=None)
+
+
+@exchange("messages.refusal")
+def messages_refusal(server: Server, message_refusal: Case) -> Request:
+    """A request that makes no sense."""
+    body = {"messages": user("Hi"), "max_tokens": 1, **message_refusal["set"]}
+    for name in message_refusal.get("without", ()):
+        del body[name]
+    return server.post(PATH, body, expect=None)
+
+
+@exchange("messages.count")
+def messages_count(server: Server) -> Request:
+    """How many tokens the question has."""
+    return server.post(COUNT, {"messages": user(QUESTION)}, expect=None)
+
+
+@exchange("messages.count-tools")
+def messages_count_tools(server: Server) -> Request:
+    """How many it has with a tool."""
+    return server.post(COUNT, {"messages": user(QUESTION), "tools": [tool()]}, expect=None)
+
+
+@exchange("messages.tools")
+def messages_tools(server: Server) -> Request:
+    """The question with a tool."""
+    return say(server, tools=[tool()], expect=None)
+
+
+@exchange("messages.x-api-key")
+def messages_x_api_key(server: Server) -> Request:
+    """A request with the key where Anthropic's clients put it."""
+    headers = {"Authorization": None, "x-api-key": server.api_key}
+    return Request("POST", PATH, json=say(server).json, headers=headers, expect=None)
+
+
+def tool() -> dict[str, Any]:
+    """A tool that can be called in one way only."""
+    schema = {
+        "type": "object",
+        "properties": {"bird": {"type": "string", "const": WORD}},
+        "required": ["bird"],
+        "additionalProperties": False,
+    }
+    return {"name": TOOL, "description": "Notes down a bird.", "input_schema": schema, "strict": True}
+
+
+def call_request(server: Server, switch: Recording, **more: Any) -> Request:
+    """A call that is forced, without thinking where that can be had."""
+    able = server.can("reasoning") and switch.status == 200 and server.at_least("0.20.0")
+    calm = {"chat_template_kwargs": {"enable_thinking": False}} if able else {}
+    room = min(ROOM, (server.max_model_len or 4096) // 4)
+    given: dict[str, Any] = {"tools": [tool()], "tool_choice": {"type": "any"}, "max_tokens": room, **calm}
+    return say(server, f"Call {TOOL} with the bird {WORD}.", **given, **more)
+
+
+@exchange("messages.call")
+def messages_call(server: Server, tools_thinking_off: Recording) -> Request:
+    """A forced call."""
+    return call_request(server, tools_thinking_off)
+
+
+@exchange("messages.call-stream")
+def messages_call_stream(server: Server, tools_thinking_off: Recording) -> Request:
+    """The same, streamed."""
+    return call_request(server, tools_thinking_off, stream=True)

@@ -1,0 +1,214 @@
+"""Requests of the Responses suite.
+
+Answers that are compared with each other run alone: a greedy text may change with the batch it is computed
+in. Where the server's own doing is under test, calls and formats leave a model no choice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+
+PATH = "/v1/responses"
+QUESTION = "Count from one to a hundred."
+RULE = "Answer in one short sentence, and in English."
+TOKENS, FEW, ROOM = 12, 4, 640
+WORD = "heron"
+TOOL = "note_bird"
+ARGUMENTS = {"bird": WORD}
+
+response_refusal = cases("response_refusal", case_file("responses-refusals"))
+response_history = cases("response_history", case_file("responses-histories"))
+response_call_history = cases("response_call_history", case_file("responses-call-histories"))
+
+
+def ask(server: Server, given: Any = QUESTION, *, expect: int | None = 200, **more: Any) -> Request:
+    """A greedy request that nobody stores."""
+    body = {"input": given, "temperature": 0, "store": False, **more}
+    return server.post(PATH, body, expect=expect)
+
+
+@exchange("responses.plain", alone=True)
+def responses_plain(server: Server) -> Request:
+    """A question, as a text."""
+    return ask(server, max_output_tokens=TOKENS, metadata={"purpose": "gate"})
+
+
+@exchange("responses.again", alone=True)
+def responses_again(server: Server, responses_plain: Recording) -> Request:
+    """The same once more."""
+    del responses_plain
+    return ask(server, max_output_tokens=TOKENS)
+
+
+@exchange("responses.stream", alone=True)
+def responses_stream(server: Server, responses_again: Recording) -> Request:
+    """The same, streamed."""
+    del responses_again
+    return ask(server, max_output_tokens=TOKENS, stream=True)
+
+
+@exchange("responses.chat")
+def responses_chat(server: Server) -> Request:
+    """The same question as a chat request, for the length of its prompt."""
+    return server.chat(QUESTION, max_tokens=1, expect=None)
+
+
+@exchange("responses.cut")
+def responses_cut(server: Server) -> Request:
+    """An answer that the limit of tokens cuts short."""
+    return ask(server, max_output_tokens=FEW, ignore_eos=True)
+
+
+@exchange("responses.cut-stream")
+def responses_cut_stream(server: Server) -> Request:
+    """The same, streamed."""
+    return ask(server, max_output_tokens=FEW, ignore_eos=True, stream=True)
+
+
+@exchange("responses.list")
+def responses_list(server: Server) -> Request:
+    """The question as a list of messages."""
+    return ask(server, [{"role": "user", "content": QUESTION}], max_output_tokens=1)
+
+
+@exchange("responses.parts")
+def responses_parts(server: Server) -> Request:
+    """The question as a part of a message."""
+    parts = [{"type": "input_text", "text": QUESTION}]
+    return ask(server, [{"type": "message", "role": "user", "content": parts}], max_output_tokens=1)
+
+
+@exchange("responses.instructed")
+def responses_instructed(server: Server) -> Request:
+    """The question with instructions; some templates refuse them."""
+    return ask(server, instructions=RULE, max_output_tokens=1, expect=None)
+
+
+@exchange("responses.instructed-twice")
+def responses_instructed_twice(server: Server) -> Request:
+    """The same with twice as long instructions."""
+    return ask(server, instructions=f"{RULE} {RULE}", max_output_tokens=1, expect=None)
+
+
+@exchange("responses.system")
+def responses_system(server: Server) -> Request:
+    """The same rule as a system message."""
+    turns = [{"role": "system", "content": RULE}, {"role": "user", "content": QUESTION}]
+    return ask(server, turns, max_output_tokens=1, expect=None)
+
+
+@exchange("responses.history")
+def responses_history(server: Server, response_history: Case) -> Request:
+    """A conversation in one of the shapes that clients send back."""
+    return ask(server, response_history["input"], max_output_tokens=1)
+
+
+@exchange("responses.call-history")
+def responses_call_history(server: Server, response_call_history: Case) -> Request:
+    """The same with calls and their results in it."""
+    given = response_call_history["input"]
+    return ask(server, given, tools=[tool()], max_output_tokens=1, expect=None)
+
+
+@exchange("responses.refusal")
+def responses_refusal(server: Server, response_refusal: Case) -> Request:
+    """A request that makes no sense."""
+    body = {"input": "Hi", "max_output_tokens": 1, **response_refusal["set"]}
+    for name in response_refusal.get("without", ()):
+        del body[name]
+    return server.post(PATH, body, expect=None)
+
+
+@exchange("responses.unknown")
+def responses_unknown(server: Server) -> Request:
+    """A response that was never made."""
+    return server.get(f"{PATH}/resp_pytest_vllm_none", expect=404)
+
+
+@exchange("responses.unknown-cancel")
+def responses_unknown_cancel(server: Server) -> Request:  # noqa: ARG001 - every exchange takes it
+    """The cancellation of a response that was never made."""
+    return Request("POST", f"{PATH}/resp_pytest_vllm_none/cancel", expect=404)
+
+
+@exchange("responses.stored")
+def responses_stored(server: Server) -> Request:
+    """An answer that is to be kept."""
+    return ask(server, "Hi", max_output_tokens=FEW, store=True)
+
+
+@exchange("responses.retrieved")
+def responses_retrieved(server: Server, responses_stored: Recording) -> Request:
+    """That answer, asked for by its id."""
+    return server.get(f"{PATH}/{responses_stored.ok['id']}", expect=None)
+
+
+def tool() -> dict[str, Any]:
+    """A function that can be called in one way only."""
+    parameters = {
+        "type": "object",
+        "properties": {"bird": {"type": "string", "const": WORD}},
+        "required": ["bird"],
+        "additionalProperties": False,
+    }
+    about = "Notes down a bird."
+    return {"type": "function", "name": TOOL, "description": about, "parameters": parameters, "strict": True}
+
+
+def calm(server: Server, switch: Recording) -> dict[str, Any]:
+    """Thinking off, where the model's template and the version take the switch."""
+    able = server.can("reasoning") and switch.status == 200 and server.at_least("0.22.0")
+    return {"chat_template_kwargs": {"enable_thinking": False}} if able else {}
+
+
+def room(server: Server) -> int:
+    """Tokens that an answer may take."""
+    return min(ROOM, (server.max_model_len or 4096) // 4)
+
+
+def call_request(server: Server, switch: Recording, **more: Any) -> Request:
+    """A call that is forced."""
+    given: dict[str, Any] = {"tools": [tool()], "tool_choice": "required", "max_output_tokens": room(server)}
+    return ask(server, f"Call {TOOL} with the bird {WORD}.", **given, **calm(server, switch), **more)
+
+
+@exchange("responses.call")
+def responses_call(server: Server, tools_thinking_off: Recording) -> Request:
+    """A forced call."""
+    return call_request(server, tools_thinking_off)
+
+
+@exchange("responses.call-stream")
+def responses_call_stream(server: Server, tools_thinking_off: Recording) -> Request:
+    """The same, streamed."""
+    return call_request(server, tools_thinking_off, stream=True)
+
+
+@exchange("responses.format")
+def responses_format(server: Server, tools_thinking_off: Recording) -> Request:
+    """An answer in a format that leaves no choice."""
+    schema = tool()["parameters"]
+    text = {"format": {"type": "json_schema", "name": "bird", "schema": schema, "strict": True}}
+    given: dict[str, Any] = {"max_output_tokens": room(server), **calm(server, tools_thinking_off)}
+    return ask(server, f"Name the bird {WORD} as JSON.", text=text, **given)
+
+
+def thinking_request(server: Server, **more: Any) -> Request:
+    """A question with thinking on, where the version has a switch."""
+    able = server.at_least("0.22.0")
+    given: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": True}} if able else {}
+    return ask(server, "What is 2 + 2?", max_output_tokens=room(server), **given, **more)
+
+
+@exchange("responses.thinking")
+def responses_thinking(server: Server) -> Request:
+    """A question to a model that thinks first."""
+    return thinking_request(server)
+
+
+@exchange("responses.thinking-stream")
+def responses_thinking_stream(server: Server) -> Request:
+    """The same, streamed."""
+    return thinking_request(server, stream=True)
