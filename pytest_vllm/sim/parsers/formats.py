@@ -116,6 +116,7 @@ class JsonCalls(Reader):
             return []
         following = self.name.search(self.rest)
         if following:
+            self.rest = self.rest[following.start() :]
             self.value, self.named = None, False
         return []
 
