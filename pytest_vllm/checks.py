@@ -45,7 +45,7 @@ class CheckSpec:
         family: whose fault a failure is.
         needs: capabilities without which the check says nothing.
         tier: the cheapest tier that runs it.
-        exchanges: id prefixes of further exchanges to record, for checks over a whole area.
+        exchanges: key prefixes of further exchanges to record, for checks over many: `chat.`, `chat.needle[`.
         exclusive: runs alone on the server (measurements).
         fact: the docstring's first line.
     """

@@ -49,7 +49,7 @@ def exchanges_of(item: pytest.Item, spec: CheckSpec | None) -> dict[str, Planned
             _add(known[name], chosen, known, found)
     for prefix in spec.exchanges if spec else ():
         for other in EXCHANGES.values():
-            if other.id.startswith(prefix):
+            if f"{other.id}[".startswith(prefix):
                 for combination in _combinations(all_cases(other)):
                     _add(other, combination, known, found)
     return found

@@ -69,7 +69,7 @@ def sim_arguments(profile: Profile, context: LaunchContext) -> list[str]:
         told += ["--sim-model", profile.model]
     for defect in dict.fromkeys((*profile.defects, *context.defects)):
         told += ["--sim-defect", defect]
-    return [*told, "--sim-seed", str(SEED)]
+    return [*told, "--sim-seed", str(profile.server.args.get("seed", SEED))]
 
 
 def _import_path(environ: Mapping[str, str]) -> dict[str, str]:
