@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.http.request import Request
     from pytest_vllm.sim.settings import Settings
 
+_METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT, QUERY"
+_VARYING = ("Method", "Headers", "Private-Network")
+
 
 def refused(request: Request, settings: Settings) -> bool:
     """Whether the key guards this path and the request does not carry it."""
@@ -27,7 +30,9 @@ def refused(request: Request, settings: Settings) -> bool:
 
 def cors_headers(request: Request, settings: Settings) -> list[tuple[str, str]]:
     """What the CORS layer adds to an answer."""
-    origin, allowed = request.headers.get("origin"), _origins(settings)
+    origin, allowed = request.headers.get("origin"), _listed(settings, "allowed_origins")
+    if _asks_first(request):
+        return []
     if "*" in allowed:
         return [("access-control-allow-origin", "*")] if origin else []
     headers = [("vary", "Origin")]
@@ -41,22 +46,31 @@ def cors_headers(request: Request, settings: Settings) -> list[tuple[str, str]]:
 def preflight(request: Request, settings: Settings) -> Reply | None:
     """The answer to a browser's question before the request; None when this is no such question."""
     headers = request.headers
-    if (
-        request.method != "OPTIONS"
-        or "origin" not in headers
-        or "access-control-request-method" not in headers
-    ):
+    if not _asks_first(request):
         return None
-    allowed = _origins(settings)
-    good = "*" in allowed or headers["origin"] in allowed
+    allowed, methods = _listed(settings, "allowed_origins"), _listed(settings, "allowed_methods")
+    failures = [] if "*" in allowed or headers["origin"] in allowed else ["origin"]
+    if not {"*", headers["access-control-request-method"]} & set(methods or ["*"]):
+        failures.append("method")
     made = [
-        ("access-control-allow-methods", "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"),
+        ("vary", ", ".join(("Origin", *(f"Access-Control-Request-{name}" for name in _VARYING)))),
+        ("access-control-allow-methods", _METHODS if "*" in (methods or ["*"]) else ", ".join(methods)),
         ("access-control-max-age", "600"),
-        ("content-type", "text/plain; charset=utf-8"),
     ]
-    return Reply(200 if good else 400, b"OK" if good else b"Disallowed CORS origin", made)
+    if "origin" not in failures:
+        made.append(("access-control-allow-origin", "*" if "*" in allowed else headers["origin"]))
+    if "access-control-request-headers" in headers:
+        made.append(("access-control-allow-headers", headers["access-control-request-headers"]))
+    made.append(("content-type", "text/plain; charset=utf-8"))
+    text = f"Disallowed CORS {', '.join(failures)}" if failures else "OK"
+    return Reply(400 if failures else 200, text.encode(), made)
 
 
-def _origins(settings: Settings) -> list[str]:
-    given = settings.args.get("allowed_origins", [])
+def _asks_first(request: Request) -> bool:
+    names = {"origin", "access-control-request-method"}
+    return request.method == "OPTIONS" and names <= set(request.headers)
+
+
+def _listed(settings: Settings, name: str) -> list[str]:
+    given = settings.args.get(name, [])
     return given if isinstance(given, list) else [given]
