@@ -1,0 +1,145 @@
+"""Requests of the embeddings suite, for servers that embed, score or rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+
+PATH = "/v1/embeddings"
+
+SHORT = "A cat sleeps on the warm sofa."
+LIKE = "The cat is asleep on the sofa."
+OTHER = "Quarterly tax forms are due in April."
+LONG = " ".join(f"Chapter {number}: the river rose again in spring." for number in range(1, 13))
+LETTERS = "naïve żółć 東京 😀 नम"
+TEXTS = (SHORT, LONG, OTHER, LETTERS, SHORT, LIKE)
+
+QUERY = "Where does the cat sleep?"
+DOCUMENTS = (OTHER, "Iron melts at 1538 degrees.", "The cat sleeps on the sofa.", "Rivers rise in spring.")
+BEST = 2
+
+embedding_refusal = cases("embedding_refusal", case_file("embeddings-refusals"))
+embedded_text = cases(
+    "embedded_text",
+    [{"id": name, "text": text} for name, text in (("short", SHORT), ("long", LONG), ("letters", LETTERS))],
+)
+
+
+def embed(server: Server, given: Any, *, expect: int | None = 200, **more: Any) -> Request:
+    """A request for vectors."""
+    return server.post(PATH, {"input": given, **more}, expect=expect)
+
+
+@exchange("embeddings.text")
+def embeddings_text(server: Server, embedded_text: Case) -> Request:
+    """One text."""
+    return embed(server, embedded_text["text"])
+
+
+@exchange("embeddings.batch")
+def embeddings_batch(server: Server) -> Request:
+    """Six texts of unequal lengths, one of them twice."""
+    return embed(server, list(TEXTS))
+
+
+@exchange("embeddings.reversed")
+def embeddings_reversed(server: Server) -> Request:
+    """The same in reverse."""
+    return embed(server, list(reversed(TEXTS)))
+
+
+@exchange("embeddings.base64")
+def embeddings_base64(server: Server) -> Request:
+    """Two texts, their vectors as base64."""
+    return embed(server, [SHORT, OTHER], encoding_format="base64")
+
+
+@exchange("embeddings.two")
+def embeddings_two(server: Server) -> Request:
+    """The same two as numbers."""
+    return embed(server, [SHORT, OTHER], encoding_format="float")
+
+
+@exchange("embeddings.tokens")
+def embeddings_tokens(server: Server) -> Request:
+    """The tokens of a text."""
+    return server.post("/tokenize", {"prompt": SHORT}, expect=None)
+
+
+@exchange("embeddings.ids")
+def embeddings_ids(server: Server, embeddings_tokens: Recording) -> Request:
+    """A text as its token ids."""
+    return embed(server, embeddings_tokens.ok["tokens"])
+
+
+@exchange("embeddings.narrow")
+def embeddings_narrow(server: Server) -> Request:
+    """Vectors of fewer dimensions, which most models refuse."""
+    return embed(server, SHORT, dimensions=32, expect=None)
+
+
+@exchange("embeddings.too-long")
+def embeddings_too_long(server: Server) -> Request:
+    """A text that is longer than the context."""
+    return embed(server, "sea " * (2 * (server.max_model_len or 8192)), expect=None)
+
+
+@exchange("embeddings.empty")
+def embeddings_empty(server: Server) -> Request:
+    """No text at all."""
+    return embed(server, [], expect=None)
+
+
+@exchange("embeddings.after-empty")
+def embeddings_after_empty(
+    server: Server, embeddings_empty: Recording, embeddings_too_long: Recording
+) -> Request:
+    """A text after those."""
+    del embeddings_empty, embeddings_too_long
+    return embed(server, SHORT)
+
+
+@exchange("embeddings.refusal")
+def embeddings_refusal(server: Server, embedding_refusal: Case) -> Request:
+    """A request that makes no sense."""
+    body = {"input": "Hi", **embedding_refusal["set"]}
+    for name in embedding_refusal.get("without", ()):
+        del body[name]
+    return server.post(PATH, body, expect=None)
+
+
+@exchange("embeddings.chat")
+def embeddings_chat(server: Server) -> Request:
+    """A chat with a model that only embeds."""
+    return server.chat("Hi", max_tokens=1, expect=None)
+
+
+@exchange("embeddings.completion")
+def embeddings_completion(server: Server) -> Request:
+    """A completion by a model that only embeds."""
+    return server.completion("Hi", max_tokens=1, expect=None)
+
+
+@exchange("embeddings.score")
+def embeddings_score(server: Server) -> Request:
+    """How well a text fits others."""
+    return server.post("/score", {"text_1": QUERY, "text_2": list(DOCUMENTS)}, expect=None)
+
+
+@exchange("embeddings.score-unequal")
+def embeddings_score_unequal(server: Server) -> Request:
+    """Two texts against three."""
+    return server.post("/score", {"text_1": [QUERY, LIKE], "text_2": list(DOCUMENTS[:3])}, expect=None)
+
+
+@exchange("embeddings.rerank")
+def embeddings_rerank(server: Server) -> Request:
+    """Documents, to be ordered by a question."""
+    return server.post("/rerank", {"query": QUERY, "documents": list(DOCUMENTS)}, expect=None)
+
+
+@exchange("embeddings.rerank-top")
+def embeddings_rerank_top(server: Server) -> Request:
+    """The best two of them."""
+    return server.post("/rerank", {"query": QUERY, "documents": list(DOCUMENTS), "top_n": 2}, expect=None)

@@ -1,0 +1,157 @@
+"""The vectors themselves: numbers, lengths, sameness, meaning."""
+
+import math
+
+from pytest_vllm import (
+    CAPABILITY,
+    MUST,
+    SHOULD,
+    Case,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    need,
+    not_json,
+    only_if,
+)
+
+from .exchanges import LETTERS, LIKE, LONG, OTHER, SHORT, TEXTS
+from .vectors import answers, length, likeness, listed, rows, vector, vectors
+
+SPEC = "openai:embeddings/object"
+NEEDS = ("embeddings",)
+AREA = ("embeddings.",)
+POOLED = "fault:vllm-project/vllm/issues/45995"
+DRIFT = "fault:vllm-project/vllm/issues/34910"
+#: Cosine of two computations of one text: half precision and another batch leave more than this.
+SAME = 0.99
+
+
+def numbered(recording: Recording, count: int) -> list[tuple[float, ...]]:
+    """The vectors of a batch by index. Raises Undecided where some are missing."""
+    found = {row.get("index"): vector(row) for row in rows(recording)}
+    need(all(found.get(number) for number in range(count)), "the batch is not complete")
+    return [found[number] for number in range(count)]
+
+
+@check("embeddings.finite", MUST, spec="fault:vllm-project/vllm/issues/19661", needs=NEEDS, exchanges=AREA)
+def test_finite(vllm_recordings: Recordings) -> None:
+    """No vector is null, and none holds a number that is not finite."""
+    found = [(r.key, one) for r in answers(vllm_recordings) if not not_json([r]) for one in vectors(r) if one]
+    need(found, "no answer held a vector")
+    wrong = [f"{key}: {one[:3]}" for key, one in found if not all(map(math.isfinite, one)) or not any(one)]
+
+    assert not wrong, listed(wrong)
+
+
+@check("embeddings.unit", MUST, spec="fault:vllm-project/vllm/issues/57498", needs=NEEDS, exchanges=AREA)
+def test_unit(vllm_server: Server, vllm_recordings: Recordings) -> None:
+    """Vectors have length 1, whatever the length of their text."""
+    told = [name for name in vllm_server.args if "pooler-config" in name]
+    only_if(not told, f"--{''.join(told[:1])} says how vectors are made")
+    found = [
+        (r.key, length(one))
+        for r in answers(vllm_recordings)
+        if not not_json([r])
+        for one in vectors(r)
+        if one
+    ]
+    need(found, "no answer held a vector")
+    wrong = [f"{key}: {size:.4f}" for key, size in found if abs(size - 1) > 0.01]
+
+    assert not wrong, f"lengths are {listed(wrong)}; if the model does not normalise, set --pooler-config"
+
+
+@check("embeddings.same-in-batch", MUST, spec=DRIFT, needs=NEEDS)
+def test_same_in_batch(embedded_text: Case, embeddings_text: Recording, embeddings_batch: Recording) -> None:
+    """A text has the same vector alone and among others, in the place where it was sent."""
+    alone = vectors(embeddings_text)
+    need(len(alone) == 1 and alone[0], "the text alone has no vector")
+    place = {"short": SHORT, "long": LONG, "letters": LETTERS}[embedded_text.id]
+    cosine = likeness(alone[0], numbered(embeddings_batch, len(TEXTS))[TEXTS.index(place)])
+
+    assert cosine >= SAME, f"cosine is {cosine:.4f} between {embedded_text.id} alone and in a batch"
+
+
+@check("embeddings.same-in-any-order", MUST, spec=DRIFT, needs=NEEDS)
+def test_any_order(embeddings_batch: Recording, embeddings_reversed: Recording) -> None:
+    """Texts in reverse order have their vectors in reverse order."""
+    forth, back = numbered(embeddings_batch, len(TEXTS)), numbered(embeddings_reversed, len(TEXTS))
+    cosines = [likeness(a, b) for a, b in zip(forth, reversed(back), strict=True)]
+
+    assert min(cosines) >= SAME, f"cosines are {[round(cosine, 3) for cosine in cosines]}"
+
+
+@check("embeddings.twice-the-same", MUST, spec=DRIFT, needs=NEEDS)
+def test_twice(embeddings_batch: Recording) -> None:
+    """A text that stands twice in a batch has the same vector twice."""
+    found = numbered(embeddings_batch, len(TEXTS))
+    cosine = likeness(found[0], found[TEXTS.index(SHORT, 1)])
+
+    assert cosine >= SAME, f"cosine is {cosine:.4f}"
+
+
+@check("embeddings.distinct", MUST, spec=POOLED, needs=NEEDS)
+def test_distinct(embeddings_batch: Recording) -> None:
+    """Different texts have different vectors."""
+    found = numbered(embeddings_batch, len(TEXTS))
+    cosine = likeness(found[0], found[TEXTS.index(OTHER)])
+
+    assert cosine < 1 - 1e-6, f"two texts that share no word have cosine {cosine:.7f}"
+
+
+@check("embeddings.base64", MUST, spec="openai:embeddings/create", needs=NEEDS)
+def test_base64(embeddings_two: Recording, embeddings_base64: Recording) -> None:
+    """Base64 holds the same numbers, as little-endian floats of 32 bits."""
+    plain, packed = vectors(embeddings_two), vectors(embeddings_base64)
+    need(plain and all(plain), "the plain answer holds no vectors")
+    raw = [type(row.get("embedding")).__name__ for row in rows(embeddings_base64)]
+
+    assert raw == ["str"] * len(plain), f"the vectors are of type {raw}"
+    assert [len(one) for one in packed] == [len(one) for one in plain], (
+        f"{[len(one) for one in packed]} numbers in base64, {[len(one) for one in plain]} in plain"
+    )
+    cosines = [likeness(a, b) for a, b in zip(plain, packed, strict=True)]
+    assert min(cosines) >= SAME, f"cosines are {[round(cosine, 4) for cosine in cosines]}"
+
+
+@check("embeddings.ids-like-text", MUST, spec="openai:embeddings/create", needs=("embeddings", "tokenize"))
+def test_ids(embeddings_ids: Recording, embeddings_batch: Recording) -> None:
+    """A text and its token ids have the same vector."""
+    given = vectors(embeddings_ids)
+    need(given and given[0], "the token ids have no vector")
+    cosine = likeness(given[0], numbered(embeddings_batch, len(TEXTS))[0])
+
+    assert cosine >= SAME, f"cosine is {cosine:.4f}"
+
+
+@check("embeddings.narrow", MUST, spec="openai:embeddings/create", needs=NEEDS)
+def test_narrow(embeddings_narrow: Recording) -> None:
+    """Vectors have as many dimensions as were asked for, or the request is refused."""
+    embeddings_narrow.answered()
+    status = embeddings_narrow.status or 0
+    sizes = [len(one) for one in vectors(embeddings_narrow)] if status == 200 else []
+
+    assert sizes == [32] or 400 <= status < 500, f"answered with {status}, sizes {sizes}, asked for 32"
+
+
+@check(
+    "embeddings.meaning", MUST, spec="fault:vllm-project/vllm/issues/11801", needs=NEEDS, family=CAPABILITY
+)
+def test_meaning(embeddings_batch: Recording) -> None:
+    """Two ways to say one thing are nearer to each other than to something else."""
+    found = numbered(embeddings_batch, len(TEXTS))
+    near = likeness(found[TEXTS.index(SHORT)], found[TEXTS.index(LIKE)])
+    far = max(likeness(found[TEXTS.index(one)], found[TEXTS.index(OTHER)]) for one in (SHORT, LIKE))
+
+    assert near > far, f"cosine is {near:.3f} for the same thing, {far:.3f} for another"
+
+
+@check("embeddings.spread", SHOULD, spec=POOLED, needs=NEEDS, family=CAPABILITY)
+def test_spread(embeddings_batch: Recording) -> None:
+    """Unrelated texts do not point into nearly one direction."""
+    found = numbered(embeddings_batch, len(TEXTS))
+    cosine = likeness(found[TEXTS.index(SHORT)], found[TEXTS.index(OTHER)])
+
+    assert cosine < 0.95, f"cosine is {cosine:.3f} between texts that share no word"
