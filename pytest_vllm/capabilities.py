@@ -179,7 +179,7 @@ TOOL = {
 
 
 async def _tools(ask: Findings) -> Finding:
-    if ask.args is not None:
+    if ask.args is not None and (await ask.find("chat")).present:
         flags = ("enable-auto-tool-choice", "tool-call-parser")
         missing = [flag for flag in flags if not ask.args.get(flag)]
         return not missing, f"server args: no {' and no '.join(missing)}" if missing else "server args"
@@ -231,7 +231,7 @@ async def _with_chat(ask: Findings, **params: Any) -> Finding:
 
 
 async def _reasoning(ask: Findings) -> Finding:
-    if ask.args is not None:
+    if ask.args is not None and (await ask.find("chat")).present:
         present = bool(ask.args.get("reasoning-parser"))
         return present, "server args" if present else "server args: no reasoning-parser"
     if untried := await _without_chat(ask):

@@ -9,7 +9,7 @@ from .bodies import error_of
 SPEC = "fault:vllm-project/vllm/issues/22092"
 
 
-@check("errors.context.refused", MUST, spec=SPEC)
+@check("errors.context.refused", MUST, spec=SPEC, needs=["chat"])
 def test_refused(errors_context_chat: Recording) -> None:
     """A chat prompt longer than the context is refused with 400."""
     errors_context_chat.answered()
@@ -29,7 +29,7 @@ def test_refused_tokens(errors_context_tokens: Recording) -> None:
     )
 
 
-@check("errors.context.refused-stream", MUST, spec="fault:ggml-org/llama.cpp/issues/14566")
+@check("errors.context.refused-stream", MUST, spec="fault:ggml-org/llama.cpp/issues/14566", needs=["chat"])
 def test_refused_stream(errors_context_stream: Recording) -> None:
     """A stream that cannot start for want of context is refused with 400, not opened."""
     errors_context_stream.answered()
@@ -39,7 +39,7 @@ def test_refused_stream(errors_context_stream: Recording) -> None:
     )
 
 
-@check("errors.context.names-limit", MUST, spec="fault:vllm-project/vllm/issues/33418")
+@check("errors.context.names-limit", MUST, spec="fault:vllm-project/vllm/issues/33418", needs=["chat"])
 def test_names_limit(vllm_server: Server, errors_context_chat: Recording) -> None:
     """The refusal of a long prompt names the real context length."""
     limit = vllm_server.max_model_len
@@ -50,7 +50,7 @@ def test_names_limit(vllm_server: Server, errors_context_chat: Recording) -> Non
     assert re.search(rf"(?<!\d){limit}(?!\d)", message), f"the context is {limit} tokens: {message[:200]}"
 
 
-@check("errors.context.same-words", MUST, spec="fault:ggml-org/llama.cpp/issues/14566")
+@check("errors.context.same-words", MUST, spec="fault:ggml-org/llama.cpp/issues/14566", needs=["chat"])
 def test_same_words(errors_context_chat: Recording, errors_context_stream: Recording) -> None:
     """A long prompt is refused in the same words whether streamed or not."""
     whole, stream = error_of(errors_context_chat), error_of(errors_context_stream)

@@ -15,7 +15,7 @@ INTERNALS = re.compile(
 )
 
 
-@check("errors.envelope.json", MUST, spec=SPEC, exchanges=AREA)
+@check("errors.envelope.json", MUST, spec=SPEC, exchanges=AREA, needs=["chat"])
 def test_json(vllm_recordings: Recordings) -> None:
     """Every refusal is a JSON object and says so in its content type."""
     refused = refusals(vllm_recordings)
@@ -28,7 +28,7 @@ def test_json(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("errors.envelope.keys", MUST, spec=SPEC, exchanges=AREA)
+@check("errors.envelope.keys", MUST, spec=SPEC, exchanges=AREA, needs=["chat"])
 def test_keys(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """Every refusal holds an error with `message`, `type`, `param` and `code`."""
     values = {r.key: value_of(r) for r in refusals(vllm_recordings)}
@@ -45,7 +45,7 @@ def test_keys(vllm_server: Server, vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("errors.envelope.code", MUST, spec=SPEC, exchanges=AREA)
+@check("errors.envelope.code", MUST, spec=SPEC, exchanges=AREA, needs=["chat"])
 def test_code(vllm_recordings: Recordings) -> None:
     """The `code` of an error is the HTTP status."""
     errors = [(r, error_of(r)) for r in refusals(vllm_recordings)]
@@ -58,7 +58,7 @@ def test_code(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("errors.envelope.words", MUST, spec=SPEC, exchanges=AREA)
+@check("errors.envelope.words", MUST, spec=SPEC, exchanges=AREA, needs=["chat"])
 def test_words(vllm_recordings: Recordings) -> None:
     """The `message` and the `type` of an error are words."""
     errors = {r.key: error_of(r) for r in refusals(vllm_recordings)}
@@ -78,7 +78,7 @@ def named(name: str, text: str) -> bool:
     return re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}s?(?![A-Za-z0-9_])", text) is not None
 
 
-@check("errors.names-culprit", MUST, spec=SPEC, exchanges=AREA)
+@check("errors.names-culprit", MUST, spec=SPEC, exchanges=AREA, needs=["chat"])
 def test_names_culprit(vllm_recordings: Recordings) -> None:
     """A refusal names the parameter that broke the rule, in `message` or `param`."""
     errors = [(r, OPENAI_SHAPED[r.key].get("names", ""), error_of(r)) for r in refusals(vllm_recordings)]
@@ -95,7 +95,7 @@ def test_names_culprit(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("errors.param", SHOULD, spec=SPEC, exchanges=AREA)
+@check("errors.param", SHOULD, spec=SPEC, exchanges=AREA, needs=["chat"])
 def test_param(vllm_recordings: Recordings) -> None:
     """The `param` of an error holds the name of the parameter that broke the rule."""
     errors = [(r, OPENAI_SHAPED[r.key].get("names", ""), error_of(r)) for r in refusals(vllm_recordings)]

@@ -18,7 +18,7 @@ def test_answered(vllm_recordings: Recordings) -> None:
     assert not silent, f"no response to {listed(silent)}"
 
 
-@check("errors.refused", MUST, spec=SPEC)
+@check("errors.refused", MUST, spec=SPEC, needs=["chat"])
 def test_refused(bad_request: Case, errors_bad: Recording) -> None:
     """A request that breaks a rule is refused as the client's mistake."""
     errors_bad.answered()
@@ -28,7 +28,7 @@ def test_refused(bad_request: Case, errors_bad: Recording) -> None:
     )
 
 
-@check("errors.survived", MUST, spec=SPEC)
+@check("errors.survived", MUST, spec=SPEC, needs=["chat"])
 def test_survived(odd_request: Case, errors_odd: Recording) -> None:
     """An odd request is served or refused, but breaks nothing in the server."""
     errors_odd.answered()
@@ -38,7 +38,7 @@ def test_survived(odd_request: Case, errors_odd: Recording) -> None:
     assert status in allowed, f"answered with {status}: {errors_odd.text[:200]}"
 
 
-@check("errors.hostile", MUST, spec="fault:vllm-project/vllm/pull/30346")
+@check("errors.hostile", MUST, spec="fault:vllm-project/vllm/pull/30346", needs=["chat"])
 def test_hostile(vllm_server: Server, hostile_request: Case, errors_hostile: Recording) -> None:
     """A request that ended the engine of older versions is refused or served."""
     known = vllm_server.version and vllm_server.at_least(hostile_request["from"])
@@ -50,7 +50,7 @@ def test_hostile(vllm_server: Server, hostile_request: Case, errors_hostile: Rec
     )
 
 
-@check("errors.alive", MUST, spec=SPEC, exchanges=AFTER)
+@check("errors.alive", MUST, spec=SPEC, exchanges=AFTER, needs=["chat"])
 def test_alive(vllm_recordings: Recordings) -> None:
     """The server still generates after each bad, odd or hostile request."""
     sent = [r for r in vllm_recordings.of("errors.after-") if r.request.method]
@@ -60,7 +60,7 @@ def test_alive(vllm_recordings: Recordings) -> None:
     assert not dead, f"one token was asked for afterwards and did not come: {listed(dead)}"
 
 
-@check("errors.alive.generates", MUST, spec=SPEC, exchanges=AFTER)
+@check("errors.alive.generates", MUST, spec=SPEC, exchanges=AFTER, needs=["chat"])
 def test_alive_generates(vllm_recordings: Recordings) -> None:
     """What is generated after a bad request has the token that was asked for."""
     answers = [r for r in vllm_recordings.of("errors.after-") if r.status == 200]
@@ -79,7 +79,7 @@ def test_quick(vllm_recordings: Recordings) -> None:
     assert not slow, listed(slow)
 
 
-@check("errors.fan-out", MUST, spec="fault:advisories/GHSA-3mwp-wvh9-7528")
+@check("errors.fan-out", MUST, spec="fault:advisories/GHSA-3mwp-wvh9-7528", needs=["chat"])
 def test_fan_out(errors_fan_out: Recording) -> None:
     """More choices than the server's limit are refused."""
     errors_fan_out.answered()
@@ -87,7 +87,7 @@ def test_fan_out(errors_fan_out: Recording) -> None:
     assert errors_fan_out.status == 400, f"answered with {errors_fan_out.status}: {errors_fan_out.text[:200]}"
 
 
-@check("errors.unknown-field", INFO, spec="fault:vllm-project/vllm/issues/53975")
+@check("errors.unknown-field", INFO, spec="fault:vllm-project/vllm/issues/53975", needs=["chat"])
 def test_unknown_field(errors_unknown_field: Recording) -> None:
     """It is known whether unknown request fields are refused or silently ignored."""
     errors_unknown_field.answered()

@@ -7,7 +7,7 @@ from .bodies import error_of
 SPEC = "fault:vllm-project/guidellm/issues/743"
 
 
-@check("errors.stream.shown", MUST, spec=SPEC, needs=["stream"])
+@check("errors.stream.shown", MUST, spec=SPEC, needs=["chat", "stream"])
 def test_shown(errors_stream_bad_regex: Recording) -> None:
     """A stream that cannot be made is refused, or its first event is the error."""
     errors_stream_bad_regex.answered()
@@ -16,7 +16,12 @@ def test_shown(errors_stream_bad_regex: Recording) -> None:
     assert "message" in found, f"HTTP {errors_stream_bad_regex.status}: {errors_stream_bad_regex.text[:200]}"
 
 
-@check("errors.stream.before-start", SHOULD, spec="fault:ggml-org/llama.cpp/issues/14566", needs=["stream"])
+@check(
+    "errors.stream.before-start",
+    SHOULD,
+    spec="fault:ggml-org/llama.cpp/issues/14566",
+    needs=["chat", "stream"],
+)
 def test_before_start(errors_stream_bad_regex: Recording) -> None:
     """A stream that cannot be made is refused by its HTTP status."""
     errors_stream_bad_regex.answered()
@@ -24,7 +29,7 @@ def test_before_start(errors_stream_bad_regex: Recording) -> None:
     assert errors_stream_bad_regex.status != 200, f"HTTP 200, then {errors_stream_bad_regex.text[:120]!r}"
 
 
-@check("errors.stream.code", MUST, spec=SPEC, needs=["stream"])
+@check("errors.stream.code", MUST, spec=SPEC, needs=["chat", "stream"])
 def test_code(errors_stream_bad_regex: Recording, errors_whole_bad_regex: Recording) -> None:
     """A stream fails with the code that the same request gets unstreamed."""
     errors_whole_bad_regex.answered()
@@ -36,7 +41,9 @@ def test_code(errors_stream_bad_regex: Recording, errors_whole_bad_regex: Record
     )
 
 
-@check("errors.stream.closed", MUST, spec="fault:EricLBuehler/mistral.rs/issues/1874", needs=["stream"])
+@check(
+    "errors.stream.closed", MUST, spec="fault:EricLBuehler/mistral.rs/issues/1874", needs=["chat", "stream"]
+)
 def test_closed(errors_stream_bad_regex: Recording) -> None:
     """A stream that failed is ended by the server, not left open."""
     errors_stream_bad_regex.answered()
@@ -44,7 +51,7 @@ def test_closed(errors_stream_bad_regex: Recording) -> None:
     assert not errors_stream_bad_regex.error, errors_stream_bad_regex.error
 
 
-@check("errors.stream.nothing-else", MUST, spec=SPEC, needs=["stream"])
+@check("errors.stream.nothing-else", MUST, spec=SPEC, needs=["chat", "stream"])
 def test_nothing_else(errors_stream_bad_regex: Recording) -> None:
     """A failed stream holds its error and at most the end mark."""
     errors_stream_bad_regex.answered()

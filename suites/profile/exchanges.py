@@ -18,4 +18,6 @@ def profile_version(server: Server) -> Request:
 @exchange("profile.still-there", alone=True)
 def profile_still_there(server: Server) -> Request:
     """A tiny answer, asked for once everything else was recorded."""
+    if server.can("embeddings") and not server.can("completions"):
+        return server.post("/v1/embeddings", {"input": "Hello"})
     return server.completion("Hello", max_tokens=1)
