@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pytest_vllm.verdict import Result
 
 RUN_FILE = "run.json"
+#: Where the key is kept that a defect needs: not where a server would take it from.
+SIMULATED_KEY = "PYTEST_VLLM_SIMULATED_KEY"
 
 
 @dataclass
@@ -191,7 +193,12 @@ def with_defects(profile: Profile) -> Profile:
     server = profile.server
     args = {**server.args, **flags_of(words)}
     env = {**server.env, **environ}
-    return profile.model_copy(update={"server": server.model_copy(update={"args": args, "env": env})})
+    changes: dict[str, object] = {"args": args, "env": env}
+    key = env.get("VLLM_API_KEY")
+    if isinstance(key, str) and server.api_key is None:
+        os.environ[SIMULATED_KEY] = key
+        changes["api_key"] = Secret(from_env=SIMULATED_KEY)
+    return profile.model_copy(update={"server": server.model_copy(update=changes)})
 
 
 def flags_of(words: Sequence[str]) -> dict[str, object]:

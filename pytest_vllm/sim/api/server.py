@@ -57,7 +57,11 @@ class Server:
         path = self.route_of(call.request.path)
         call.on_end.append(lambda status, sent: self.meters.count(call, path, status, sent))
         try:
-            reply = self._before(call)
+            reply = self.hooks.run("route", None, call.request)
+            if reply == HANG:
+                return
+            if reply is None:
+                reply = self._before(call)
             if reply is None:
                 reply = await self._handler(call, path)(self, call)
         except ApiError as error:
@@ -73,9 +77,6 @@ class Server:
             self.send(call, reply)
 
     def _before(self, call: Call) -> Reply | None:
-        intercepted = self.hooks.run("route", None, call.request)
-        if intercepted is not None:
-            return None if intercepted == HANG else intercepted
         if refused(call.request, self.settings):
             return Reply.json({"error": "Unauthorized"}, 401)
         return preflight(call.request, self.settings)

@@ -69,8 +69,7 @@ class Stream(Generation):
     def refuse(self, error: ApiError) -> None:
         """End a stream that has begun with an error event."""
         self._send(self._spoiled(list(self.writer.failure(error))))
-        self.call.end()
-        self._done()
+        self._end()
 
     def progressed(self, sequence: Sequence) -> None:
         """Send what the new tokens give."""
@@ -122,7 +121,14 @@ class Stream(Generation):
         else:
             self._send(self._ready)
             self._ready = []
-        self.call.end()
+        self._end()
+
+    def _end(self) -> None:
+        how = self.server.hooks.run("close", "end", self.server.exchange(self.call, self.body))
+        if how == "end":
+            self.call.end()
+        elif how == "cut":
+            self.call.drop()
         self._done()
 
     def _send(self, events: Iterable[Event]) -> None:

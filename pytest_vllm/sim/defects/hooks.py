@@ -35,6 +35,7 @@ POINTS = {
     "head": ("(status, headers) of a stream", "exchange"),
     "events": ("the events of a stream, a list", "exchange"),
     "chunk": ("the bytes that go out for some events; None keeps them back", "exchange"),
+    "close": ("how a stream ends: `end`, `cut` (the connection breaks) or `open` (it stays)", "exchange"),
     "metrics": ("the text of /metrics", "engine; None when a recording is rewritten"),
     "health": ("the status of /health", "engine"),
 }

@@ -44,7 +44,7 @@ def rewritten(names: Sequence[str], answer: Recorded, exchange: Exchange) -> Rec
             raise ValueError(f"defect {name} is no rewrite: it needs a running simulator")
     hooks = hooks_of(names)
     if exchange.path.startswith("/metrics"):
-        return _metrics(hooks, answer)
+        return _metrics(hooks, answer, exchange)
     kind = next((value for name, value in answer.headers if name.lower() == "content-type"), "")
     if kind.startswith("text/event-stream"):
         return _stream(hooks, answer, exchange)
@@ -57,10 +57,12 @@ def rewritten_metrics(names: Sequence[str], text: str) -> str:
     return spoiled
 
 
-def _metrics(hooks: Hooks, answer: Recorded) -> Recorded:
+def _metrics(hooks: Hooks, answer: Recorded, exchange: Exchange) -> Recorded:
     at = answer.chunks[-1][0] if answer.chunks else 0.0
     text = b"".join(chunk for _, chunk in answer.chunks).decode()
-    return Recorded(answer.status, answer.headers, [(at, hooks.run("metrics", text, None).encode())])
+    body = hooks.run("metrics", text, None).encode()
+    reply: Reply = hooks.run("reply", Reply(answer.status, body, list(answer.headers)), exchange)
+    return Recorded(reply.status, reply.headers, [(at, reply.body)])
 
 
 def _stream(hooks: Hooks, answer: Recorded, exchange: Exchange) -> Recorded:

@@ -1,0 +1,115 @@
+"""Defects of what happens when a client leaves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
+from pytest_vllm.sim.defects.edit import choices
+from pytest_vllm.sim.defects.registry import defect
+from pytest_vllm.sim.defects.scope import COMPLETIONS
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.api.events import Event
+    from pytest_vllm.sim.engine.sequence import Sequence
+
+#: A neighbour's stream, longer than most and shorter than those that are left.
+NEIGHBOUR = 40
+
+
+@defect(
+    "cancellation.ignored",
+    on="cancel",
+    catches=["cancellation.stream.freed", "cancellation.whole.freed", "cancellation.cache-freed"],
+)
+def cancel_ignored(ignored: bool, sequence: Sequence) -> bool:
+    """A request whose client has left goes on to its end."""
+    del ignored, sequence
+    return True
+
+
+_left: set[str] = set()
+
+
+@defect("cancellation.choices-ignored", on="cancel", catches=["cancellation.choices.freed"])
+def choices_ignored(ignored: bool, sequence: Sequence) -> bool:
+    """Of several choices only the first one is given up."""
+    again = sequence.id in _left
+    _left.add(sequence.id)
+    return ignored or again
+
+
+@defect(
+    "cancellation.refuses-long",
+    on="reply",
+    paths=(COMPLETIONS,),
+    catches=["cancellation.answered"],
+)
+def refuses_long(reply: Reply, exchange: Exchange) -> Reply:
+    """A server that is busy with what was left refuses others."""
+    if (exchange.body or {}).get("prompt") == "Hello" and exchange.body.get("max_tokens") == 1:
+        return Reply(429, b'{"error": {"message": "too many requests", "code": 429}}', [JSON])
+    return reply
+
+
+@defect("cancellation.ends-engine", on="cancel", faults=["ROBUST-015"], catches=["cancellation.alive"])
+def ends_engine(ignored: bool, sequence: Sequence) -> bool:
+    """The engine core dies when a client leaves."""
+    server = getattr(sequence.listener, "server", None)
+    if server is not None:
+        server.engine.die()
+    return ignored
+
+
+@defect(
+    "cancellation.whole-ignored",
+    on="cancel",
+    faults=["ROBUST-017"],
+    catches=["cancellation.whole.freed"],
+)
+def whole_ignored(ignored: bool, sequence: Sequence) -> bool:
+    """Only streams notice that their client has left; other requests go on to their end."""
+    return ignored or not hasattr(sequence.listener, "writer")
+
+
+@defect(
+    "cancellation.generates-to-the-end",
+    on="cancel",
+    catches=["cancellation.stream.stopped", "cancellation.choices.stopped", "cancellation.whole.stopped"],
+)
+def generates_on(ignored: bool, sequence: Sequence) -> bool:
+    """What a client left is computed to its end, though it no longer counts as running."""
+    server = getattr(sequence.listener, "server", None)
+    if server is not None:
+        server.engine.stats.counters["generation_tokens"] += len(sequence.output) - sequence.done
+    return ignored
+
+
+@defect(
+    "cancellation.neighbour-aborted",
+    on="events",
+    paths=(COMPLETIONS,),
+    catches=["cancellation.neighbour.finishes"],
+)
+def neighbour_aborted(events: list[Event], exchange: Exchange) -> list[Event]:
+    """A stream that stays is ended as `abort` because another client left."""
+    if (exchange.body or {}).get("max_tokens") == NEIGHBOUR:
+        for _, choice in choices(events):
+            choice["finish_reason"] = choice.get("finish_reason") and "abort"
+    return events
+
+
+@defect(
+    "cancellation.neighbour-cut-short",
+    on="events",
+    paths=(COMPLETIONS,),
+    catches=["cancellation.neighbour.whole"],
+)
+def neighbour_cut_short(events: list[Event], exchange: Exchange) -> list[Event]:
+    """A stream that stays loses the tokens of the moment at which another was left."""
+    if (exchange.body or {}).get("max_tokens") == NEIGHBOUR:
+        for event in events:
+            if isinstance(event.data, dict) and event.data.get("usage"):
+                usage = event.data["usage"]
+                usage |= {"completion_tokens": 33, "total_tokens": usage["prompt_tokens"] + 33}
+    return events

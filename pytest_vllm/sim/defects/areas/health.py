@@ -1,0 +1,108 @@
+"""Defects of probes, and of engines that hang or die behind them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
+from pytest_vllm.sim.defects.make import answers, spoil
+from pytest_vllm.sim.defects.registry import add, defect
+from pytest_vllm.sim.defects.scope import COMPLETIONS, MODELS
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.engine.core import Engine
+
+answers(
+    "health.ping-missing", "The route /ping is gone.", ("/ping",), 404, b"{}", catches=["health.answered"]
+)
+spoil(
+    "health.version-of-a-branch",
+    "The version is the name of a branch.",
+    ("/version",),
+    "version",
+    "main",
+    catches=["health.version.readable"],
+)
+spoil(
+    "health.no-model",
+    "The list of models is empty.",
+    (MODELS,),
+    "data",
+    [],
+    catches=["health.models.listed"],
+)
+
+
+@defect(
+    "health.generates-nothing",
+    on="json",
+    paths=(COMPLETIONS,),
+    catches=["health.generates.counted"],
+    area="health",
+)
+def generates_nothing(body: Any, exchange: Exchange) -> Any:
+    """A request for a single token is answered with none."""
+    if isinstance(body, dict) and (exchange.body or {}).get("max_tokens") == 1 and body.get("usage"):
+        body["usage"] |= {"completion_tokens": 0, "total_tokens": body["usage"]["prompt_tokens"]}
+        for choice in body["choices"]:
+            choice["text"] = ""
+    return body
+
+
+@defect(
+    "health.head-breaks", on="reply", paths=("/health", "/ping"), catches=["health.answered", "health.head"]
+)
+def head_breaks(reply: Reply, exchange: Exchange) -> Reply:
+    """Probes other than GET /health end in a server error."""
+    if exchange.method != "GET" or exchange.path == "/ping":
+        reply.status = 500
+    return reply
+
+
+@defect(
+    "health.says-well-while-failing",
+    on="reply",
+    paths=(COMPLETIONS,),
+    faults=["ROBUST-013", "METRIC-005"],
+    catches=["health.generates", "health.truthful"],
+    area="health",
+)
+def says_well_while_failing(reply: Reply, exchange: Exchange) -> Reply:
+    """Every short completion fails in the server, and /health goes on answering 200."""
+    if (exchange.body or {}).get("prompt") == "Hello":
+        return Reply(500, b'{"error": {"message": "EngineCore encountered an issue", "code": 500}}', [JSON])
+    return reply
+
+
+@defect(
+    "health.hangs-after-ten",
+    on="finished",
+    faults=["ROBUST-010", "ROBUST-014"],
+    catches=["health.generates", "health.truthful"],
+)
+def hangs_after_ten(number: int, server: Server) -> int:
+    """After ten generations the engine computes nothing any more, and /health stays 200."""
+    if number == 10:
+        server.engine.paused = True
+    return number
+
+
+def _dies(number: int, server: Server) -> int:
+    if number == 10:
+        server.engine.die()
+    return number
+
+
+def _still_well(status: int, engine: Engine) -> int:
+    del status, engine
+    return 200
+
+
+add(
+    "health.dead-engine-well",
+    "After ten generations the engine core is dead, but /health goes on answering 200.",
+    {"finished": _dies, "health": _still_well},
+    faults=["ROBUST-013", "ROBUST-030", "ROBUST-032"],
+    catches=["health.generates", "health.truthful"],
+)
