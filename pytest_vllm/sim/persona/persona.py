@@ -68,13 +68,16 @@ def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Tu
     """What the persona is asked by a chat request."""
     messages = [{**message, "content": text_of(message)} for message in body["messages"]]
     choice = body.get("tool_choice")
+    # only a reasoning parser lets a constrained model think first: it knows when the thoughts are over
+    from_start = constraint is not None or choice == "required" or isinstance(choice, dict)
+    thinking = thinks(server, body) and (bool(server.settings.reasoning_parser) or not from_start)
     return Turn(
         messages=messages,
         tools=[] if choice == "none" else body.get("tools") or [],
         choice=choice,
         parallel=body.get("parallel_tool_calls") is not False,
         constraint=constraint,
-        thinking=thinks(server, body),
+        thinking=thinking,
     )
 
 

@@ -93,6 +93,18 @@ def test_thoughts_stay_in_the_text_without_a_parser(simulated: Callable[..., Cli
     assert "</think>" in content
 
 
+@pytest.mark.parametrize("parser", [(), ("--reasoning-parser", "qwen3")])
+def test_a_constraint_holds_from_the_first_token_or_after_the_thoughts(
+    simulated: Callable[..., Client], parser: tuple[str, ...]
+) -> None:
+    """Without a parser nobody knows when the thoughts are over, so there are none."""
+    sim = simulated("Qwen/Qwen3-8B", "--max-model-len", "4096", *parser)
+    message = sim.chat(ASK, structured_outputs={"choice": ["Paris", "Rome"]}).json["choices"][0]["message"]
+
+    assert message["content"].strip() == "Paris"
+    assert bool(message["reasoning"]) == bool(parser)
+
+
 def test_thoughts_can_be_left_out(simulated: Callable[..., Client]) -> None:
     """include_reasoning false."""
     message = thinker(simulated, QWEN).chat(ASK, include_reasoning=False).json["choices"][0]["message"]
