@@ -1,0 +1,174 @@
+"""Requests of the LoRA suite.
+
+The adapters are those that `/v1/models` lists. Loading at run time is tried with a listed adapter under
+another name, and undone; where the server does not allow it, it says 404 and nothing happens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_vllm import Case, Recording, Request, Server, cases, exchange, undecided
+
+EXTRA = "pytest-vllm-extra"
+NOWHERE = "/nonexistent/pytest-vllm/adapter"
+TOKENS = 12
+LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
+
+lora_prompt = cases(
+    "lora_prompt",
+    [
+        {"id": "question", "text": "What is the capital of France?"},
+        {"id": "order", "text": "Write a short poem about the sea."},
+    ],
+)
+
+#: Long enough for a cache block of any size that is usual.
+PREFIX = " ".join(f"Line {number} of the ship's log tells of calm weather." for number in range(1, 61))
+
+
+def adapters(models: Recording) -> list[dict[str, Any]]:
+    """The adapters that the server lists. Raises Undecided when it lists none."""
+    rows = [row for row in models.ok.get("data") or [] if isinstance(row, dict) and row.get("parent")]
+    return rows or undecided("/v1/models lists no adapter")
+
+
+def generate(server: Server, model: str, text: str, **more: Any) -> Request:
+    """A greedy chat answer of one model, with the log probabilities that tell weights apart."""
+    given: dict[str, Any] = {"max_tokens": TOKENS, "ignore_eos": True, **more}
+    if server.can("logprobs"):
+        given |= {"logprobs": True, "top_logprobs": 1}
+    return server.chat(text, model=model, **given)
+
+
+@exchange("lora.models")
+def lora_models(server: Server) -> Request:
+    """The list of models and adapters."""
+    return server.get("/v1/models")
+
+
+@exchange("lora.base", alone=True)
+def lora_base(server: Server, lora_prompt: Case, lora_models: Recording) -> Request:
+    """An answer of the base model."""
+    return generate(server, str(adapters(lora_models)[0]["parent"]), lora_prompt["text"])
+
+
+@exchange("lora.base-again", alone=True)
+def lora_base_again(
+    server: Server, lora_prompt: Case, lora_models: Recording, lora_base: Recording
+) -> Request:
+    """The same once more, which tells how much this server repeats itself."""
+    del lora_base
+    return generate(server, str(adapters(lora_models)[0]["parent"]), lora_prompt["text"])
+
+
+@exchange("lora.adapter", alone=True)
+def lora_adapter(
+    server: Server, lora_prompt: Case, lora_models: Recording, lora_base_again: Recording
+) -> Request:
+    """The same with an adapter."""
+    del lora_base_again
+    return generate(server, str(adapters(lora_models)[0]["id"]), lora_prompt["text"])
+
+
+@exchange("lora.stream", alone=True)
+def lora_stream(server: Server, lora_models: Recording) -> Request:
+    """A stream with an adapter."""
+    model = str(adapters(lora_models)[0]["id"])
+    return server.chat("Hi", model=model, max_tokens=4, ignore_eos=True, stream=True)
+
+
+@exchange("lora.completion")
+def lora_completion(server: Server, lora_models: Recording) -> Request:
+    """A completion with an adapter."""
+    return server.completion("Hi", model=str(adapters(lora_models)[0]["id"]), max_tokens=1)
+
+
+@exchange("lora.unknown")
+def lora_unknown(server: Server) -> Request:
+    """An adapter that nobody loaded."""
+    return server.chat("Hi", model="pytest-vllm-no-such-adapter", max_tokens=1, expect=None)
+
+
+@exchange("lora.prefix-base", alone=True)
+def lora_prefix_base(server: Server, lora_models: Recording) -> Request:
+    """A long prompt for the base model."""
+    return server.chat(PREFIX, model=str(adapters(lora_models)[0]["parent"]), max_tokens=1)
+
+
+@exchange("lora.prefix-base-again", alone=True)
+def lora_prefix_base_again(server: Server, lora_models: Recording, lora_prefix_base: Recording) -> Request:
+    """The same once more, from the cache."""
+    del lora_prefix_base
+    return server.chat(PREFIX, model=str(adapters(lora_models)[0]["parent"]), max_tokens=1)
+
+
+@exchange("lora.prefix-adapter", alone=True)
+def lora_prefix_adapter(server: Server, lora_models: Recording, lora_prefix_base_again: Recording) -> Request:
+    """The same for an adapter, which has not seen it yet."""
+    del lora_prefix_base_again
+    return server.chat(PREFIX, model=str(adapters(lora_models)[0]["id"]), max_tokens=1)
+
+
+def post(path: str, body: dict[str, Any]) -> Request:
+    """A request to load or unload; the check decides on its status."""
+    return Request("POST", path, json=body, expect=None)
+
+
+@exchange("lora.load-nowhere")
+def lora_load_nowhere(server: Server) -> Request:  # noqa: ARG001 - every exchange takes it
+    """An adapter from a folder that does not exist."""
+    return post(LOAD, {"lora_name": "pytest-vllm-nowhere", "lora_path": NOWHERE})
+
+
+@exchange("lora.load-nothing")
+def lora_load_nothing(server: Server) -> Request:  # noqa: ARG001 - every exchange takes it
+    """A request to load that names nothing."""
+    return post(LOAD, {"lora_name": "", "lora_path": ""})
+
+
+@exchange("lora.unload-unknown")
+def lora_unload_unknown(server: Server) -> Request:  # noqa: ARG001 - every exchange takes it
+    """An adapter that was never loaded, to be unloaded."""
+    return post(UNLOAD, {"lora_name": "pytest-vllm-no-such-adapter"})
+
+
+@exchange("lora.load", alone=True)
+def lora_load(server: Server, lora_models: Recording) -> Request:  # noqa: ARG001 - every exchange takes it
+    """A listed adapter once more, under another name."""
+    return post(LOAD, {"lora_name": EXTRA, "lora_path": str(adapters(lora_models)[0].get("root"))})
+
+
+@exchange("lora.loaded-models", alone=True)
+def lora_loaded_models(server: Server, lora_load: Recording) -> Request:
+    """The list with it."""
+    del lora_load
+    return server.get("/v1/models")
+
+
+@exchange("lora.loaded-chat", alone=True)
+def lora_loaded_chat(server: Server, lora_load: Recording) -> Request:
+    """An answer of it."""
+    del lora_load
+    return server.chat("Hi", model=EXTRA, max_tokens=1, expect=None)
+
+
+@exchange("lora.unload", alone=True)
+def lora_unload(server: Server, lora_loaded_models: Recording, lora_loaded_chat: Recording) -> Request:  # noqa: ARG001
+    """It is unloaded again."""
+    del lora_loaded_models, lora_loaded_chat
+    return post(UNLOAD, {"lora_name": EXTRA})
+
+
+@exchange("lora.unloaded-models", alone=True)
+def lora_unloaded_models(server: Server, lora_unload: Recording) -> Request:
+    """The list without it."""
+    del lora_unload
+    return server.get("/v1/models")
+
+
+@exchange("lora.unloaded-chat", alone=True)
+def lora_unloaded_chat(server: Server, lora_unload: Recording) -> Request:
+    """An answer of what is no longer there."""
+    del lora_unload
+    return server.chat("Hi", model=EXTRA, max_tokens=1, expect=None)
