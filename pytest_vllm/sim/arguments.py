@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _FACTORS = {"k": 1000, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
+#: Flags that take several words although their type is that of one.
+_LISTS = ("--lora-modules",)
+
 
 class UsageError(Exception):
     """Arguments that argparse refuses; the message is its own."""
@@ -125,7 +128,7 @@ def _default(flag: dict[str, Any], version: Version) -> Any:
 def _take(name: str, flag: dict[str, Any], words: list[str], version: Version, *, attached: bool) -> Any:
     kind = kind_of(flag, version)
     label = "/".join([name, *flag["aliases"]])
-    if kind in ("list", "kv-list"):
+    if kind in ("list", "kv-list") or name in _LISTS:
         taken = [words.pop(0)] if attached and words else []
         while not attached and words and not words[0].startswith("-"):
             taken.append(words.pop(0))
