@@ -26,7 +26,7 @@ _RELEASE = re.compile(r"\d+(\.\d+)+\S*")
 
 
 class SimLauncher:
-    """Rehearses a profile: image, GPUs, volumes, environment and a fixed port are left out.
+    """Rehearses a profile: image, GPUs, volumes, a fixed port and most of the environment are left out.
 
     Args:
         program: what runs instead of the simulator, for tests.
@@ -43,7 +43,8 @@ class SimLauncher:
         port = free_port()
         order = order_for(profile, context, host=LOOPBACK, port=port, positional=True, with_env=False)
         environ = {**environment(context), **_import_path(environment(context))}
-        order = replace(order, arguments=(*order.arguments, *sim_arguments(profile, context)))
+        told = (*order.arguments, *sim_arguments(profile, context))
+        order = replace(order, arguments=told, env={**switches(profile), **order.env})
         return SimHandle(self._program, order, f"http://{LOOPBACK}:{port}", replace(context, environ=environ))
 
 
@@ -70,6 +71,12 @@ def sim_arguments(profile: Profile, context: LaunchContext) -> list[str]:
     for defect in dict.fromkeys((*profile.defects, *context.defects)):
         told += ["--sim-defect", defect]
     return [*told, "--sim-seed", str(profile.server.args.get("seed", SEED))]
+
+
+def switches(profile: Profile) -> dict[str, str]:
+    """vLLM's own variables of `[server.env]`: they decide which routes there are. Secrets are none of them."""
+    env = profile.server.env.items()
+    return {name: str(value) for name, value in env if name.startswith("VLLM_") and isinstance(value, str)}
 
 
 def _import_path(environ: Mapping[str, str]) -> dict[str, str]:
