@@ -74,7 +74,7 @@ def sim_arguments(profile: Profile, context: LaunchContext) -> list[str]:
 
 
 def switches(profile: Profile) -> dict[str, str]:
-    """vLLM's own variables of `[server.env]`: they decide which routes there are. Secrets are none of them."""
+    """The variables of `[server.env]` that are vLLM's own and no secrets: they decide on routes."""
     env = profile.server.env.items()
     return {name: str(value) for name, value in env if name.startswith("VLLM_") and isinstance(value, str)}
 
