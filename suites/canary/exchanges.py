@@ -7,6 +7,7 @@ read again.
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from pytest_vllm import Case, Recording, Request, Server, cases, exchange
 
@@ -127,11 +128,42 @@ def canary_question(server: Server, canary_ask: Case) -> Request:
     return server.chat(canary_ask["ask"], **_short(server, 40))
 
 
+@exchange("canary.cold")
+def canary_cold(server: Server) -> Request:
+    """A prompt that nobody has ever sent."""
+    return server.completion(_unseen(), max_tokens=1)
+
+
+@exchange("canary.warm", metrics=True)
+def canary_warm(server: Server, canary_cold: Recording) -> Request:
+    """The same prompt again."""
+    return server.completion(canary_cold.request.json["prompt"], max_tokens=1)
+
+
+@exchange("canary.cold-response")
+def canary_cold_response(server: Server) -> Request:
+    """A prompt that nobody has ever sent, over Responses."""
+    body = {"input": _unseen(), "max_output_tokens": 1, "temperature": 0}
+    return server.post("/v1/responses", body, expect=None)
+
+
+@exchange("canary.warm-response", metrics=True)
+def canary_warm_response(server: Server, canary_cold_response: Recording) -> Request:
+    """The same prompt over Responses again."""
+    return server.post("/v1/responses", canary_cold_response.request.json, expect=None)
+
+
 @exchange("canary.drafted", metrics=True)
 def canary_drafted(server: Server) -> Request:
     """A text that repeats itself, easy to draft."""
     prompt = "one two three four five one two three four five one two three four five one two three four"
     return server.completion(prompt, max_tokens=64, ignore_eos=True)
+
+
+def _unseen() -> str:
+    """About 700 tokens, new in every run: a server that runs for days remembers the last run's."""
+    mark = uuid4().hex
+    return " ".join(f"{mark[:8]} item {number} of the list {mark[-4:]}{number}" for number in range(40))
 
 
 def _locker(case: Case) -> str:

@@ -14,7 +14,7 @@ _COMMON = (
     "da os um uma het een van"
 )
 COMMON = frozenset(_COMMON.split())
-RUN, SHARE, REPEATED = 24, 0.5, 12
+RUN, SHARE, REPEATED, FEW = 24, 0.5, 12, 12
 
 
 def run_fault(text: str) -> str:
@@ -34,7 +34,7 @@ def salad_fault(text: str) -> str:
     """Why a text is no language: hardly one of its words is a common one; empty when it may be language."""
     words = re.findall(r"[^\W_]+(?:['\u2019][^\W_]+)?", text)
     plain = [word for word in words if word.isascii()]
-    if len(plain) < 20:
+    if len(plain) < FEW:
         return ""
     common = sum(word.lower() in COMMON for word in plain)
     return f"{common} of {len(plain)} words are common ones" if common < 0.06 * len(plain) else ""

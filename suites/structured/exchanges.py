@@ -176,7 +176,7 @@ def structured_awkward(server: Server, awkward_case: Case) -> Request:
 def structured_after_awkward(server: Server, structured_awkward: Recording) -> Request:
     """One token, asked for once an awkward constraint was answered."""
     del structured_awkward
-    return server.completion("Hi", max_tokens=1)
+    return server.completion("Still there?", max_tokens=1)
 
 
 @exchange("structured.refused")

@@ -112,15 +112,6 @@ def test_tag(vllm_recordings: Recordings, vllm_server: Server) -> None:
     assert any(word.startswith(text) for word in words), f"{text!r} is no beginning of {words}"
 
 
-@check("structured.legacy.obeyed", MUST, spec="fault:vllm-project/vllm/issues/53975", needs=NEEDS)
-def test_legacy(legacy_case: Case, structured_legacy: Recording, vllm_server: Server) -> None:
-    """Before 0.12 the `guided_` fields hold."""
-    only_if(not vllm_server.at_least("0.12.0"), "vLLM 0.12 dropped the guided_ fields")
-    text = text_in(structured_legacy.ok["choices"][0])
-
-    assert "zz-" in text, f"guided_{legacy_case.id} is ignored: {text!r}"
-
-
 @check("structured.legacy.known", INFO, spec="fault:vllm-project/vllm/issues/53975", needs=NEEDS)
 def test_legacy_known(legacy_case: Case, structured_legacy: Recording) -> None:
     """It is known whether a `guided_` field is obeyed, refused or ignored."""
