@@ -35,9 +35,7 @@ def gate_on_container(image: str, tmp_path_factory: pytest.TempPathFactory) -> G
     made = os.environ.get("PYTEST_VLLM_GATE_REPORT")
     if made:
         return GateRun.of_folder(Path(made))
-    return run_gate(
-        tmp_path_factory.mktemp("container"), "--vllm-profile=cpu-smollm2", f"--vllm-image={image}"
-    )
+    return run_gate(tmp_path_factory.mktemp("container"), "--vllm-profile=cpu-smollm2")
 
 
 @pytest.fixture(scope="session")

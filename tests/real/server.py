@@ -9,7 +9,8 @@ import urllib.error
 import urllib.request
 from typing import Self
 
-IMAGE = os.environ.get("PYTEST_VLLM_IMAGE", "pytest-vllm/cpu:0.32.0")
+#: What the profile cpu-smollm2 starts.
+IMAGE = "pytest-vllm/cpu:0.32.0"
 LABEL = f"pytest-vllm.ci={os.environ.get('PYTEST_VLLM_CI', 'by-hand')}"
 READY_WITHIN_S = 300.0
 

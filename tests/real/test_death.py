@@ -36,11 +36,15 @@ def test_an_engine_that_dies_is_a_no_go(image: str, tmp_path: Path) -> None:
     before = containers()
     (tmp_path / "no-compiler.toml").write_text(NO_COMPILER, "utf-8")
 
-    asked = ("--vllm-check=logprobs.chat", "--vllm-check=logprobs.answered", "--vllm-check=profile.stays-up")
-    run = run_gate(tmp_path, "--vllm-profile=no-compiler.toml", f"--vllm-image={image}", *asked)
+    asked = (
+        "--vllm-check=logprobs.chat",
+        "--vllm-check=logprobs.answered",
+        "--vllm-check=profile.server.stays-up",
+    )
+    run = run_gate(tmp_path, "--vllm-profile=no-compiler.toml", *asked)
 
     assert run.exit == 1, run.text
-    assert set(run.reasons("fail")) >= {"logprobs.answered", "profile.stays-up"}
+    assert set(run.reasons("fail")) >= {"logprobs.answered", "profile.server.stays-up"}
     (log,) = tmp_path.glob(".vllm/runs/*/no-compiler/server.log")
     assert "No working C++ compiler" in log.read_text("utf-8")
     assert containers() == before
@@ -52,9 +56,12 @@ def test_kill_9_leaves_nothing(image: str, tmp_path: Path, moment: str) -> None:
     before = containers()
     output = tmp_path / "output.txt"
     with output.open("wb") as file:
-        options = ("--vllm-profile=cpu-smollm2", f"--vllm-image={image}")
         gate = subprocess.Popen(
-            gate_command(*options), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=file, stderr=file
+            gate_command("--vllm-profile=cpu-smollm2"),
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
         )
     try:
         wait_until(lambda: f"vllm: {moment}" in output.read_text("utf-8") and containers() != before, gate)

@@ -50,7 +50,7 @@ def test_the_cause_is_named(image: str, tmp_path: Path, profile: str, cause: str
     before = containers()
     (tmp_path / "broken.toml").write_text(profile, "utf-8")
 
-    run = run_gate(tmp_path, "--vllm-profile=broken.toml", f"--vllm-image={image}")
+    run = run_gate(tmp_path, "--vllm-profile=broken.toml")
 
     assert run.exit == 20, run.text
     assert cause in run.text.partition("did not boot")[2]
