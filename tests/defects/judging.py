@@ -152,6 +152,22 @@ def judge_all(checks: Sequence[Check], view: View) -> list[Result]:
     return [_result(check, *verdict_of(check, view), profile=view.profile.name) for check in checks]
 
 
+def judge_changed(
+    checks: Sequence[Check], before: View, results: Sequence[Result], after: View
+) -> list[Result]:
+    """As `judge_all(checks, after)`, asking only checks that judge a recording which is another one now.
+
+    Judging is pure: a check that is given the same recordings says the same again.
+    """
+    changed = {key for key, one in after.recordings.items() if one is not before.recordings.get(key)}
+    return [
+        _result(check, *verdict_of(check, after), profile=after.profile.name)
+        if changed.intersection(check.exchanges)
+        else result
+        for check, result in zip(checks, results, strict=True)
+    ]
+
+
 def _result(check: Check, verdict: Verdict, reason: str, profile: str) -> Result:
     spec = check.spec
     return Result(

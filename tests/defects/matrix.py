@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.sim.defects.registry import Defect, all_defects
 from pytest_vllm.verdict import Verdict, decide
-from tests.defects.judging import Check, View, collect, judge_all
+from tests.defects.judging import Check, View, collect, judge_all, judge_changed
 from tests.defects.recording import profile_for, record, rewritten
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Outcome:
         unrelated: failing MUST checks of other areas that the defect does not name.
         undecided: how many checks could not be decided.
         boot: why the server did not boot; empty when it did.
+        cause: id of the known cause that the start was found to fail for.
         seconds: recording and judging.
         live: whether it was booted, instead of applied to recordings.
         expected: the checks that the defect names.
@@ -65,6 +66,7 @@ class Outcome:
     unrelated: tuple[str, ...] = ()
     undecided: int = 0
     boot: str = ""
+    cause: str = ""
     seconds: float = 0.0
     live: bool = False
     expected: tuple[str, ...] = ()
@@ -72,8 +74,9 @@ class Outcome:
 
     @property
     def caught(self) -> bool:
-        """Whether the gate says NO-GO, or does not open at all."""
-        return bool(self.failed or self.boot)
+        """Whether the gate says NO-GO, or does not open, for the cause that the defect names if it does."""
+        causes = [name for name in self.expected if name.startswith("boot:")]
+        return bool(self.failed or self.boot) and (not causes or f"boot:{self.cause}" in causes)
 
     @property
     def diagnosed(self) -> bool:
@@ -95,7 +98,15 @@ def healthy(needs: tuple[str, ...] = (), environ: tuple[str, ...] = (), profile:
     outcome = _boot(profile_for(needs=needs, environ=environ, name=profile))
     if isinstance(outcome, BootError):
         raise outcome
-    return outcome
+    return rewritten(outcome)
+
+
+@cache
+def healthy_results(
+    needs: tuple[str, ...] = (), environ: tuple[str, ...] = (), profile: str = "sim"
+) -> list[Result]:
+    """What every check says of that healthy simulator."""
+    return judge_all(suites()[0], healthy(needs, environ, profile))
 
 
 def _boot(profile: Profile) -> View | BootError:
@@ -110,19 +121,26 @@ def outcome_of(name: str) -> Outcome:
     started = time.monotonic()
     checks, _ = suites()
     if defect.rewrites:
-        view: View | BootError = rewritten(healthy(defect.needs, defect.environ, defect.profile), defect)
-    else:
-        view = _boot(profile_for([name], name=defect.profile))
+        config = (defect.needs, defect.environ, defect.profile)
+        before = healthy(*config)
+        results = judge_changed(checks, before, healthy_results(*config), rewritten(before, defect))
+        return _judged(defect, results, time.monotonic() - started)
+    view = _boot(profile_for([name], name=defect.profile))
     if isinstance(view, BootError):
         return _not_booted(defect, view, time.monotonic() - started)
-    results = judge_all(checks, view)
-    return _judged(defect, results, time.monotonic() - started)
+    return _judged(defect, judge_all(checks, view), time.monotonic() - started)
 
 
 def _not_booted(defect: Defect, error: BootError, seconds: float) -> Outcome:
     why = f"{error.what}; {error.means}" if error.means else error.what
     return Outcome(
-        defect.name, defect.area, boot=why, seconds=round(seconds, 2), live=True, expected=defect.catches
+        defect.name,
+        defect.area,
+        boot=why,
+        cause=error.cause,
+        seconds=round(seconds, 2),
+        live=True,
+        expected=defect.catches,
     )
 
 
@@ -214,7 +232,7 @@ def _print(outcome: Outcome) -> None:
     state = "caught" if outcome.caught else "MISSED"
     where = "diagnosed" if outcome.diagnosed else "NOT DIAGNOSED"
     print(f"{state}, {where}  {outcome.defect} ({outcome.area})  {outcome.seconds} s")
-    rows: list[Any] = [("boot", outcome.boot)] if outcome.boot else []
+    rows: list[Any] = [("boot", f"{outcome.cause or 'unknown'}: {outcome.boot}")] if outcome.boot else []
     rows += [("failed", f"{name}: {outcome.reasons[name][:140]}") for name in outcome.failed]
     rows += [("advisory", f"{name}: {outcome.reasons[name][:100]}") for name in outcome.advisory]
     rows += [("unrelated", ", ".join(outcome.unrelated))] if outcome.unrelated else []

@@ -55,24 +55,34 @@ def record(folder: Path, profile: Profile, items: list[pytest.Item]) -> View | B
     return View(state, {key: state.store.get(key) for key in state.store.keys()})  # noqa: SIM118
 
 
-def rewritten(view: View, defect: Defect) -> View:
-    """The recordings of a healthy server as a broken one would have answered."""
-    changed = {key: _rewritten(one, defect.name) for key, one in view.recordings.items()}
+def rewritten(view: View, *defects: Defect) -> View:
+    """The recordings of a healthy server as a broken one would have answered.
+
+    A recording that no defect touches stays the same object. Without a defect, streams come out as defects
+    leave them: an event a chunk.
+    """
+    names = [defect.name for defect in defects]
+    changed = {key: _rewritten(one, names) for key, one in view.recordings.items()}
     return replace(view, recordings=changed)
 
 
-def _rewritten(one: Recording, defect: str) -> Recording:
+def _rewritten(one: Recording, defects: list[str]) -> Recording:
     if one.status is None or one.aborted:
         return one
     request = one.request
     headers = {name.lower(): value for name, value in request.headers.items() if value is not None}
     exchange = Exchange(request.method, request.path, headers, request.json)
-    answer = spoil([defect], Recorded(one.status, list(one.headers), list(one.chunks)), exchange)
+    answer = spoil(defects, Recorded(one.status, list(one.headers), list(one.chunks)), exchange)
     scrapes = {
-        name: rewritten_metrics([defect], text)
+        name: rewritten_metrics(defects, text)
         for name, text in (("metrics_before", one.metrics_before), ("metrics_after", one.metrics_after))
         if text is not None
     }
-    return one.with_response(
-        status=answer.status, headers=tuple(answer.headers), chunks=tuple(answer.chunks), **scrapes
-    )
+    changed = {
+        "status": answer.status,
+        "headers": tuple(answer.headers),
+        "chunks": tuple(answer.chunks),
+        **scrapes,
+    }
+    same = all(value == getattr(one, name) for name, value in changed.items())
+    return one if same else one.with_response(**changed)
