@@ -1,0 +1,149 @@
+"""The words that start a profile's server, as every exporter needs them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.profile.errors import ProfileError
+from pytest_vllm.profile.model import Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_vllm.profile.model import Profile
+
+API_KEY = "VLLM_API_KEY"
+INSIDE = 8000
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+#: Lists that vLLM wants as one JSON list, repeated, or joined by commas; all others are separate words.
+_JSON_LISTS = frozenset({"allowed-origins", "allowed-methods", "allowed-headers"})
+_REPEATED = frozenset({"middleware"})
+_COMMA_LISTS = frozenset({"disable-access-log-for-endpoints"})
+
+Words = list[str | Secret]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A deployment as text, and what it cannot say of the profile.
+
+    Args:
+        text: the file, or the command.
+        notes: one line each.
+    """
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def environment(profile: Profile) -> dict[str, str | Secret]:
+    """The server's variables; its API key travels as one, never on a command line."""
+    key = {API_KEY: profile.server.api_key} if profile.server.api_key else {}
+    return {**profile.server.env, **key}
+
+
+def arguments(profile: Profile, *, positional: bool, left_out: Sequence[str] = ()) -> Words:
+    """The arguments of vLLM.
+
+    Args:
+        profile: what is served.
+        positional: `vllm serve MODEL` rather than `--model MODEL`.
+        left_out: flags that are said in another way.
+    """
+    server = profile.server
+    words: Words = [] if not server.model else [server.model] if positional else ["--model", server.model]
+    if server.served_model_name:
+        words += ["--served-model-name", server.served_model_name]
+    for name, value in server.args.items():
+        if name not in left_out:
+            words += flag_words(name, value)
+    return words
+
+
+def flag_words(name: str, value: Any) -> Iterator[str | Secret]:
+    """One entry of `[server.args]` as words."""
+    yield from ([f"--no-{name}"] if value is False else [f"--{name}"])
+    if isinstance(value, bool):
+        return
+    if isinstance(value, dict) and set(value) == {"from-env"}:
+        yield Secret(from_env=value["from-env"])
+    elif isinstance(value, dict) or (isinstance(value, list) and name in _JSON_LISTS):
+        yield _json(value)
+    elif isinstance(value, list) and name in _COMMA_LISTS:
+        yield ",".join(map(str, value))
+    elif isinstance(value, list):
+        for place, one in enumerate(value):
+            yield from ([f"--{name}"] if place and name in _REPEATED else [])
+            yield _json(one) if isinstance(one, dict) else str(one)
+    else:
+        yield str(value)
+
+
+def takes_position(program: Sequence[str]) -> bool:
+    """Whether the model stands alone: `vllm serve MODEL`."""
+    return bool(program) and program[-1] == "serve"
+
+
+def image_of(profile: Profile, kind: str) -> str:
+    """The image. Raises ProfileError for a profile that has none."""
+    if profile.server.image is None:
+        raise ProfileError(
+            f"profile {profile.name!r} has no image, which {kind} needs; "
+            "set [server] image, or show it with --as=serve"
+        )
+    return profile.server.image
+
+
+def starts_vllm(image: str) -> bool:
+    """Whether an image of this name starts vLLM by itself: a program then replaces its entry point."""
+    return "vllm-openai" in image
+
+
+def name_of(profile: Profile) -> str:
+    """What the container or unit is called."""
+    return profile.deployment.name or re.sub(r"[^a-z0-9-]+", "-", profile.name.lower()).strip("-") or "vllm"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a container's server is reached.
+
+    Args:
+        ports: what is published, as Docker writes it.
+        left_out: flags that would bind it where nothing is published.
+        network: the container's network, where it is not the runtime's own.
+    """
+
+    ports: tuple[str, ...]
+    left_out: tuple[str, ...]
+    network: str | None
+
+
+def place_of(profile: Profile) -> Place:
+    """Host and port of a process become a published port; inside, vLLM's own are used."""
+    args, deployment = profile.server.args, profile.deployment
+    if deployment.network == "host":
+        return Place((), (), "host")
+    inside = int(args.get("port", INSIDE))
+    outward = args.get("host") not in LOOPBACK
+    leads_there = any(port.rpartition(":")[2].partition("/")[0] == str(inside) for port in deployment.ports)
+    ports = tuple(deployment.ports)
+    if outward and (leads_there or "port" not in args):
+        return Place(ports or (f"127.0.0.1:{inside}:{inside}",), (), deployment.network)
+    published = ports or (f"127.0.0.1:{inside}:{INSIDE}",)
+    return Place(published, ("host", "port"), deployment.network)
+
+
+def place_note(profile: Profile, place: Place) -> tuple[str, ...]:
+    """What became of host and port."""
+    lost = [name for name in place.left_out if name in profile.server.args]
+    text = f"{' and '.join(lost)}: the container listens on {INSIDE}, published as {', '.join(place.ports)}"
+    return (text,) if lost else ()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,122 @@
+"""From a deployment that is written down elsewhere, or that runs, to a profile."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers.origin import ImportProblem, Origin, origin_of
+from pytest_vllm.profile.words import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_vllm.profile.importers.draft import Draft
+    from pytest_vllm.profile.model import Profile
+
+__all__ = ["KINDS", "ImportProblem", "Imported", "imported"]
+
+#: What can be read: kind -> what people call it.
+KINDS = {
+    "compose": "a docker-compose file",
+    "kubernetes": "a Kubernetes manifest",
+    "systemd": "a systemd unit",
+    "shell": "a vllm serve, docker run or podman run line",
+    "config": "vLLM's --config YAML",
+}
+_CONTAINER = "container:"
+_FORMS = f"{', '.join(KINDS.values())}, or {_CONTAINER}NAME"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A profile, and what could not be carried over.
+
+    Args:
+        profile: complete and validated; its secrets are references.
+        notes: one line each, with file and line.
+    """
+
+    profile: Profile
+    notes: tuple[str, ...]
+
+
+def imported(
+    path_or_text: str | Path,
+    *,
+    kind: str | None = None,
+    service: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Imported:
+    """The profile of a deployment.
+
+    Args:
+        path_or_text: a file, `container:NAME` of a container that is there, or the text itself.
+        kind: one of KINDS; found from the content unless told otherwise.
+        service: which vLLM server, where a file describes several.
+        environ: where variables come from, `os.environ` unless told otherwise.
+
+    Raises:
+        ImportProblem: it cannot be read, or starts no vLLM; `str()` says where, what, and the next step.
+    """
+    environ = os.environ if environ is None else environ
+    given = str(path_or_text)
+    if given.startswith(_CONTAINER):
+        from pytest_vllm.profile.importers.running import read_running
+
+        draft = read_running(given.removeprefix(_CONTAINER), environ)
+        return Imported(draft.profile(draft.origin.shown), draft.notes)
+    origin = origin_of(path_or_text, environ)
+    draft = _read(origin, kind or detected(origin), service)
+    name = "imported" if origin.shown == "the text" else origin.stem
+    profile = draft.profile(name)
+    return Imported(profile, draft.notes)
+
+
+def detected(origin: Origin) -> str:
+    """The kind of a text, by its content. Raises ImportProblem when it starts no vLLM."""
+    from pytest_vllm.profile.importers import systemd
+
+    text = origin.text
+    if not text.strip():
+        raise origin.problem(0, "the file is empty", f"name {_FORMS}")
+    if systemd.SECTION.search(text):
+        return "systemd"
+    if re.search(r"^kind:", text, re.MULTILINE) and re.search(r"^apiVersion:", text, re.MULTILINE):
+        return "kubernetes"
+    if re.search(r"^services:", text, re.MULTILINE):
+        return "compose"
+    if re.search(r"\b(?:docker|podman|nerdctl) |\bvllm serve\b|\bapi_server\b", text):
+        return "shell"
+    if origin.shown.endswith((".yaml", ".yml")) or re.search(r"^[\w-]+:(?:\s|$)", text, re.MULTILINE):
+        return "config"
+    raise origin.problem(0, "nothing here starts vLLM", f"name {_FORMS}")
+
+
+def _read(origin: Origin, kind: str, service: str | None) -> Draft:
+    """The draft of a text of a kind; each reader is imported when it is needed."""
+    # ruff: noqa: PLC0415
+    if kind == "compose":
+        from pytest_vllm.profile.importers.compose import read_compose
+
+        return read_compose(origin, service)
+    if kind == "kubernetes":
+        from pytest_vllm.profile.importers.kubernetes import read_kubernetes
+
+        return read_kubernetes(origin, service)
+    if kind == "systemd":
+        from pytest_vllm.profile.importers.systemd import read_unit
+
+        return read_unit(origin)
+    if kind == "config":
+        from pytest_vllm.profile.importers.configfile import read_config
+
+        return read_config(origin)
+    if kind == "shell":
+        from pytest_vllm.profile.importers.shell import read_shell
+
+        return read_shell(origin, service)
+    raise ImportProblem(unknown("kind", kind, sorted(KINDS)))

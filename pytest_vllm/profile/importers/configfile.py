@@ -1,0 +1,48 @@
+"""vLLM's own `--config` YAML: flags as keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.facts import canonical, flag_status
+from pytest_vllm.profile.importers.draft import Draft
+from pytest_vllm.profile.importers.vllmline import flag_of, takes_several, typed
+from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
+
+if TYPE_CHECKING:
+    from pytest_vllm.profile.importers.origin import Origin
+
+#: Keys that other commands of vLLM write beside the flags.
+_POSITIONS = ("model", "model_tag", "model-tag")
+
+
+def read_config(origin: Origin) -> Draft:
+    """The server of a `--config` file. Raises ImportProblem for a key that no version of vLLM has."""
+    (document, *_) = documents(origin) or [NOTHING]
+    if not any(key in _POSITIONS or flag_of(canonical(key)) for key, _ in document.pairs):
+        raise origin.problem(
+            0, "nothing here starts vLLM: none of its keys is a flag of vLLM", "name the file that does"
+        )
+    draft = Draft(origin, "process", "shell")
+    for key, node in document.pairs:
+        if key in _POSITIONS:
+            draft.set("model", node.text, node.line)
+            continue
+        flag = flag_of(canonical(key))
+        if flag is None:
+            similar = flag_status(key).similar
+            hint = f"did you mean {similar[0]}?" if similar else "no version of vLLM has it"
+            raise origin.problem(node.line, f"unknown vllm flag {key!r}", hint)
+        draft.set_arg(flag.name, _value(flag.name, key, node), node.line)
+    if not draft.server.get("model"):
+        draft.note(0, "no model is named: vLLM serves its default model, or the one on its command line")
+    return draft
+
+
+def _value(name: str, key: str, node: Node) -> Any:
+    if isinstance(node.value, dict):
+        return node.plain
+    if isinstance(node.value, list):
+        return node.plain if not takes_several(name) else typed(name, [str(one.text) for one in node.value])
+    value = typed(name, [node.text])
+    return not value if key.replace("_", "-").startswith("no-") and isinstance(value, bool) else value

@@ -1,0 +1,149 @@
+"""What every way to describe a container has: image, entry point, command, GPUs, volumes, ports."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers.shellwords import Word, commands
+from pytest_vllm.profile.importers.vllmline import program_length, read_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_vllm.profile.importers.draft import Draft
+    from pytest_vllm.profile.importers.variables import Variables
+
+_SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
+_WRAPPERS = ("exec", "sudo", "nohup", "env", "time", "command", "-E")
+_SIZE = re.compile(r"\d+\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
+
+
+def runs_vllm(image: str, words: Sequence[str]) -> bool:
+    """Whether a container of this image with these words (entry point and command) is a vLLM server."""
+    if program_length(words) or any("api_server" in word or "vllm serve" in word for word in words):
+        return True
+    name = image.lower()
+    return "vllm" in name.rpartition("/")[2] or ("vllm" in name and "--model" in words)
+
+
+def read_start(
+    draft: Draft, entrypoint: Sequence[Word], command: Sequence[Word], variables: Variables
+) -> None:
+    """Entry point and command of a container, or the command line of a process.
+
+    The program ends where vLLM's arguments begin; without one the image's own entry point starts vLLM.
+    """
+    words = _unwrapped(draft, [*entrypoint, *command], variables)
+    texts = [word.text for word in words]
+    length = program_length(texts)
+    if length:
+        draft.set("command", texts[:length], words[0].line)
+    elif entrypoint:
+        draft.set("entrypoint", [word.text for word in entrypoint], entrypoint[0].line)
+        words = list(command)
+    read_arguments(draft, words[length:])
+    if not draft.server.get("model") and "config" not in draft.args:
+        draft.note(words[0].line if words else 0, "no model is named: vLLM serves its default model")
+
+
+def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Word]:
+    """The words that a shell around vLLM (`bash -c "…"`) would start."""
+    texts = [word.text for word in words]
+    if (
+        len(words) < 3
+        or not _SHELLS.fullmatch(texts[0])
+        or not texts[1].startswith("-")
+        or "c" not in texts[1]
+    ):
+        return words
+    line = words[2].line
+    for found in commands(texts[2], draft.origin, line):
+        inner = [Word(variables.text(word.text, word.line), word.line) for word in without_prefix(found)]
+        if program_length([word.text for word in inner]):
+            draft.note(line, f"the shell around vLLM ({' '.join(texts[:2])}) is left out")
+            return inner
+        draft.lost(line, f"`{' '.join(word.text for word in found)}`, which is run before vLLM,")
+    return words
+
+
+def without_prefix(words: list[Word]) -> list[Word]:
+    """A command without `exec`, `sudo`, `nohup` and the like in front."""
+    at = 0
+    while at < len(words) and words[at].text.rpartition("/")[2] in _WRAPPERS:
+        at += 1
+    return words[at:]
+
+
+def read_gpus(draft: Draft, text: str, line: int) -> None:
+    """`--gpus`: all, a number, `"device=0,1"`."""
+    text = text.strip("'\"")
+    if text == "all":
+        draft.set("gpus", "all", line)
+    elif text.isdigit():
+        draft.set("gpus", int(text), line)
+    elif found := re.search(r"device=([^\s\"']+)", text):
+        draft.set("gpus", found[1].split(","), line)
+    elif found := re.search(r"count=(\w+)", text):
+        draft.set("gpus", "all" if found[1] in ("all", "-1") else int(found[1]), line)
+    else:
+        draft.lost(line, f"--gpus {text}")
+
+
+def read_device(draft: Draft, text: str, line: int) -> None:
+    """`--device`: a CDI name asks for a GPU; another device has no place in a profile."""
+    if re.match(r"[\w.-]+/gpu=", text):
+        known = draft.server.get("gpus")
+        draft.set("gpus", [*(known if isinstance(known, list) else []), text], line)
+    else:
+        draft.lost(line, f"the device {text}")
+
+
+def read_volume(draft: Draft, text: str, line: int) -> None:
+    """`HOST:CONTAINER[:options]`, options of its own kind left out."""
+    host, _, rest = text.partition(":")
+    if not rest:
+        draft.lost(line, f"the anonymous volume {text}")
+        return
+    inside, _, options = rest.partition(":")
+    kept = [one for one in options.split(",") if one in ("ro", "z", "Z")]
+    others = [one for one in options.split(",") if one not in ("ro", "rw", "z", "Z", "")]
+    if others:
+        draft.lost(line, f"the option {','.join(others)} of the volume {inside}")
+    if host.startswith("$"):
+        raise draft.origin.problem(line, f"the volume {text} names a folder that is not set")
+    draft.volumes.append(":".join([draft.origin.host(host), inside, *([",".join(kept)] if kept else [])]))
+
+
+def read_mount(draft: Draft, text: str, line: int) -> None:
+    """`--mount type=bind,source=…,target=…[,readonly]`."""
+    pairs = dict(part.partition("=")[::2] for part in text.split(","))
+    source = pairs.get("source") or pairs.get("src", "")
+    target = pairs.get("target") or pairs.get("dst") or pairs.get("destination", "")
+    if pairs.get("type", "volume") not in ("bind", "volume") or not source or not target:
+        draft.lost(line, f"the mount {text}")
+        return
+    read_only = "readonly" in pairs or "ro" in pairs
+    read_volume(draft, f"{source}:{target}{':ro' if read_only else ''}", line)
+
+
+def read_shm(draft: Draft, text: str, line: int) -> None:
+    """The size of /dev/shm, in Docker's notation or in Kubernetes'."""
+    text = re.sub(r"(?<=\d)([KMGT])i$", lambda found: found[1].lower(), text.strip())
+    if not _SIZE.fullmatch(text):
+        raise draft.origin.problem(line, f"{text!r} is no size of /dev/shm", 'write one such as "16g"')
+    draft.set("shm", text, line)
+
+
+def read_ipc(draft: Draft, text: str, line: int) -> None:
+    """The IPC namespace."""
+    if text in ("host", "private"):
+        draft.set("ipc", text, line)
+    else:
+        draft.lost(line, f"ipc {text}")
+
+
+def split(text: str) -> list[str]:
+    """A command in one string, as compose and Docker split it."""
+    return shlex.split(text)

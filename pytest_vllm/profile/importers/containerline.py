@@ -1,0 +1,176 @@
+"""`docker run` and `podman run` lines."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers import container
+from pytest_vllm.profile.importers.draft import Draft
+from pytest_vllm.profile.importers.runoptions import SHORT, SWITCHES, VALUED
+from pytest_vllm.profile.importers.shellwords import Word
+from pytest_vllm.profile.importers.variables import dotenv, secret_mark
+from pytest_vllm.profile.secrets import secret_name
+from pytest_vllm.profile.words import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.variables import Variables
+
+#: Options that say how it is started, not what.
+_SILENT = frozenset({"detach", "interactive", "tty", "quiet", "sig-proxy", "replace", "pull"})
+
+
+def is_run(words: list[str]) -> bool:
+    """Whether words are `docker run`, `docker container run` or podman's; or `create` of either."""
+    texts = [word for word in words[1:3] if word != "container"]
+    return bool(re.fullmatch(r"(?:.*/)?(?:docker|podman|nerdctl)", words[0] if words else "")) and texts[
+        :1
+    ] in (
+        ["run"],
+        ["create"],
+    )
+
+
+def read_run(origin: Origin, words: list[Word], variables: Callable[[Draft], Variables]) -> Draft:
+    """The draft of a run line. Raises ImportProblem for an option that no engine has.
+
+    Args:
+        origin: what messages name.
+        words: from `docker` on.
+        variables: what names in the words stand for; its notes go to the draft.
+    """
+    engine = "podman" if words[0].text.endswith("podman") else "docker"
+    draft = Draft(origin, engine, f"{engine}-run")
+    names = variables(draft)
+    start = 1 + next(at for at, word in enumerate(words[1:], 1) if word.text in ("run", "create"))
+    reader = _RunLine(draft, words, start, names)
+    for name, value, line in reader.options():
+        reader.option(name, value, line)
+    rest = [Word(names.text(word.text, word.line), word.line) for word in words[reader.at :]]
+    if not rest:
+        raise origin.problem(words[0].line, f"`{engine} run` names no image", "complete the line")
+    draft.set("image", rest[0].text, rest[0].line)
+    container.read_start(draft, reader.entrypoint, rest[1:], names)
+    return draft
+
+
+class _RunLine:
+    def __init__(self, draft: Draft, words: list[Word], at: int, names: Variables) -> None:
+        self.draft, self.words, self.at, self.names = draft, words, at, names
+        self.entrypoint: list[Word] = []
+
+    def options(self) -> Iterator[tuple[str, str, int]]:
+        """Long name, value (raw) and line of each option; ends at the image."""
+        while self.at < len(self.words) and self.words[self.at].text.startswith("-"):
+            word = self.words[self.at]
+            self.at += 1
+            if word.text == "--":
+                return
+            if word.text.startswith("--"):
+                name, equals, value = word.text[2:].partition("=")
+                yield name, self._value(name, equals, value, word), word.line
+            else:
+                yield from self._short(word)
+
+    def _short(self, word: Word) -> Iterator[tuple[str, str, int]]:
+        """`-it`, `-p8000:8000`, `-dp 8000:8000`."""
+        letters = word.text[1:]
+        for place, letter in enumerate(letters):
+            name = SHORT.get(letter, letter)
+            if name in SWITCHES:
+                yield name, "", word.line
+                continue
+            rest = letters[place + 1 :].removeprefix("=")
+            yield name, self._value(name, rest, rest, word), word.line
+            return
+
+    def _value(self, name: str, inline: str, value: str, word: Word) -> str:
+        if name not in SWITCHES and name not in VALUED:
+            known = sorted(SWITCHES | VALUED)
+            text = unknown("option", f"--{name}", [f"--{one}" for one in known], "the run line")
+            raise self.draft.origin.problem(word.line, text.partition(" (one of")[0])
+        if name in SWITCHES or inline:
+            return value
+        if self.at >= len(self.words):
+            raise self.draft.origin.problem(word.line, f"--{name} lacks its value", "complete the line")
+        self.at += 1
+        return self.words[self.at - 1].text
+
+    def option(self, name: str, raw: str, line: int) -> None:
+        """Put one option into the draft."""
+        draft = self.draft
+        if name == "env":
+            self._env(raw, line)
+            return
+        value = self.names.text(raw, line)
+        if name in _READERS:
+            _READERS[name](draft, value, line)
+        elif name == "env-file":
+            read_env_file(draft, value, line)
+        elif name == "entrypoint":
+            self.entrypoint = [Word(one, line) for one in container.split(value)]
+        elif name == "runtime" and value == "nvidia":
+            draft.server.setdefault("gpus", "all")
+            draft.note(line, 'the runtime nvidia became gpus = "all"')
+        elif not _production(draft, name, value) and name not in _SILENT:
+            draft.lost(line, f"--{name}" + (f" {value}" if value else ""))
+
+    def _env(self, raw: str, line: int) -> None:
+        name, equals, written = raw.partition("=")
+        if equals:
+            value = self.names.text(written, line, secret=secret_name(name), lenient=True)
+            self.draft.set_env(name, value, line)
+        else:
+            pass_on(self.draft, name, line)
+
+
+def _production(draft: Draft, name: str, value: str) -> bool:
+    """Whether an option belongs into `[deployment]`; it is put there."""
+    if name == "rm":
+        draft.deployment["remove"] = True
+    elif name in ("publish", "security-opt"):
+        key = "ports" if name == "publish" else name
+        draft.deployment[key] = [*draft.deployment.get(key, []), value]
+    elif name in ("name", "restart", "network", "net"):
+        draft.deployment["network" if name == "net" else name] = value
+    else:
+        return False
+    return True
+
+
+_READERS: dict[str, Callable[[Draft, str, int], None]] = {
+    "gpus": container.read_gpus,
+    "device": container.read_device,
+    "volume": container.read_volume,
+    "mount": container.read_mount,
+    "shm-size": container.read_shm,
+    "ipc": container.read_ipc,
+}
+
+
+def pass_on(draft: Draft, name: str, line: int) -> None:
+    """A variable whose value comes from where the container is started."""
+    if secret_name(name):
+        draft.set_env(name, secret_mark(name), line)
+    elif name in draft.origin.environ:
+        draft.set_env(name, draft.origin.environ[name], line)
+        draft.note(line, f"{name} is taken from the environment: {draft.origin.environ[name]!r}")
+    else:
+        draft.note(line, f"{name} is passed on, and not set here: it is left out")
+
+
+def read_env_file(draft: Draft, written: str, line: int, *, required: bool = True) -> None:
+    """The variables of an env file. Raises ImportProblem when it is not there."""
+    path = draft.origin.path(written)
+    if not path.is_file():
+        if required:
+            raise draft.origin.problem(line, f"the env file {written} is not there", f"put it at {path}")
+        return
+    for name, value, number in dotenv(path.read_text("utf-8")):
+        if value is None:
+            pass_on(draft, name, line)
+        else:
+            draft.set_env(name, value, line, f"in {written}:{number}")

@@ -1,0 +1,131 @@
+"""A profile in the making: what was read so far, and notes on what could not be carried over."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from pytest_vllm.profile.errors import faults_of
+from pytest_vllm.profile.importers.variables import holds_secret, named_secret
+from pytest_vllm.profile.model import Profile
+from pytest_vllm.profile.secrets import secret_name, secret_text
+
+if TYPE_CHECKING:
+    from pytest_vllm.profile.importers.origin import Origin
+
+API_KEY = "VLLM_API_KEY"
+#: What people write where a server wants a key and nobody checks it.
+_NO_SECRET = {"", "none", "empty", "not-needed"}
+
+
+class Draft:
+    """Collects a deployment. Nothing that looks like a secret gets in: only its name does."""
+
+    def __init__(self, origin: Origin, launcher: str, kind: str) -> None:
+        """Begin with what starts the server and how that is written down."""
+        self.origin = origin
+        self.server: dict[str, Any] = {"launcher": launcher}
+        self.env: dict[str, Any] = {}
+        self.args: dict[str, Any] = {}
+        self.volumes: list[str] = []
+        self.deployment: dict[str, Any] = {"kind": kind}
+        self.expect: dict[str, Any] = {}
+        self._notes: list[tuple[int, str]] = []
+        self._lines: dict[tuple[str, ...], int] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be carried over, in the order of the text."""
+        ordered = sorted(dict.fromkeys(self._notes), key=lambda note: note[0])
+        return tuple(f"{self.origin.place(line)}: {text}" for line, text in ordered)
+
+    def note(self, line: int, text: str) -> None:
+        """Say what was left behind or changed."""
+        self._notes.append((line, text))
+
+    def lost(self, line: int, what: str) -> None:
+        """Say that something has no place in a profile."""
+        self.note(line, f"{what} is not carried over")
+
+    def set(self, key: str, value: Any, line: int) -> None:
+        """A key of `[server]`."""
+        self.server[key] = value
+        self._lines[("server", key)] = line
+
+    def set_env(self, name: str, text: str, line: int, where: str = "") -> None:
+        """A variable of the server; secrets become references."""
+        self._lines[("server", "env", name)] = line
+        secret = self._reference(name, text, line, where)
+        if name == API_KEY and secret is not None:
+            self.server["api-key"] = secret
+        else:
+            self.env[name] = text if secret is None else secret
+
+    def set_arg(self, name: str, value: Any, line: int) -> None:
+        """A flag of vLLM under its own name; secrets become references."""
+        self._lines[("server", "args", name)] = line
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if name == "api-key" and isinstance(value, list):
+            if len(value) > 1:
+                self.note(line, "--api-key has several keys; the first is used")
+            text = value[0]
+        variable = API_KEY if name == "api-key" else name.replace("-", "_").upper()
+        secret = self._reference(name, text, line, "", variable)
+        if secret is not None and name == "api-key":
+            self.server["api-key"] = secret
+        elif secret is not None:
+            self.args[name] = secret
+        elif name == "api-key":
+            self.note(line, f"--api-key {text!r} is no secret; it is left out")
+        elif name == "model":
+            self.set("model", value, line)
+        elif name == "served-model-name" and isinstance(value, list) and len(value) == 1:
+            self.set("served-model-name", value[0], line)
+        else:
+            self.args[name] = value
+
+    def _reference(
+        self, name: str, text: str, line: int, where: str, variable: str = ""
+    ) -> dict[str, str] | None:
+        """`{ from-env = … }` where a text is, names or holds a secret."""
+        variable = variable or name
+        named = named_secret(text)
+        if named is not None:
+            return {"from-env": named}
+        if holds_secret(text):
+            self.note(line, f"{name} is put together around a secret: set {variable} whole where pytest runs")
+            return {"from-env": variable}
+        if (secret_name(name) and text.lower() not in _NO_SECRET) or secret_text(text):
+            fix = f"set {variable} where pytest runs"
+            self.note(line, f"{name} is written down {where or 'there'}; its value is not copied: {fix}")
+            return {"from-env": variable}
+        return None
+
+    def profile(self, name: str) -> Profile:
+        """The profile. Raises ImportProblem for what a profile refuses, at its line."""
+        server = self.server | {
+            key: value
+            for key, value in (("env", self.env), ("volumes", self.volumes), ("args", self.args))
+            if value
+        }
+        raw = {
+            "description": f"imported from {self.origin.shown}",
+            "server": server,
+            "deployment": {
+                key: value for key, value in self.deployment.items() if value not in (None, [], {})
+            },
+        }
+        try:
+            found = Profile.model_validate(raw)
+        except ValidationError as error:
+            fault = faults_of(error.errors(), Profile)[0]
+            line = self._line(tuple(str(part) for part in fault.path))
+            raise self.origin.problem(line, fault.text) from error
+        return found.model_copy(update={"name": self.deployment.get("name") or name})
+
+    def _line(self, path: tuple[str, ...]) -> int:
+        while path and path not in self._lines:
+            path = path[:-1]
+        return self._lines.get(path, 0)

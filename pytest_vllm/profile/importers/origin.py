@@ -1,0 +1,91 @@
+"""Where an imported deployment is written down, and the one error that says what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.errors import ProfileError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ImportProblem(ProfileError):  # noqa: N818 - what a person has, not what broke
+    """A deployment cannot be read as a profile. `str()` says where, what is wrong, and the next step."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A text that describes a deployment.
+
+    Args:
+        text: as it was read.
+        shown: the file as messages name it.
+        folder: what relative paths in it are relative to.
+        environ: where its variables come from.
+    """
+
+    text: str
+    shown: str
+    folder: Path
+    environ: Mapping[str, str] = field(repr=False)
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its ending; a `.service` unit's name, too."""
+        return Path(self.shown).name.split(".")[0] or "imported"
+
+    @property
+    def home(self) -> str:
+        """The home folder of whoever deploys."""
+        return self.environ.get("HOME", str(Path.home()))
+
+    def place(self, line: int) -> str:
+        """`compose.yaml:4`; the file alone where no line says it."""
+        return f"{self.shown}:{line}" if line else self.shown
+
+    def problem(self, line: int, what: str, fix: str = "") -> ImportProblem:
+        """The error for a fault at a line (0: the whole)."""
+        return ImportProblem(f"{self.place(line)}: {what}" + (f"; {fix}" if fix else ""))
+
+    def path(self, written: str) -> Path:
+        """A path of the text as this machine has it."""
+        if written.startswith("~/"):
+            return Path(self.home) / written[2:]
+        return self.folder / written
+
+    def host(self, written: str) -> str:
+        """The host's side of a volume: a relative one is made absolute, `~` and names stay."""
+        return os.path.normpath(self.folder / written) if written.startswith(".") else written
+
+
+def origin_of(path_or_text: str | Path, environ: Mapping[str, str]) -> Origin:
+    """The text behind a path, or the text itself where it has spaces or lines. Raises ImportProblem."""
+    given = str(path_or_text)
+    if isinstance(path_or_text, str) and _is_text(given):
+        return Origin(given, "the text", Path.cwd(), environ)
+    path = Path(given)
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ImportProblem(
+            f"{given}: not UTF-8 text (byte {error.start}); name the file that starts vLLM"
+        ) from error
+    except OSError as error:
+        raise ImportProblem(
+            f"{given}: cannot be read: {error.strerror}; name a file, or container:NAME"
+        ) from error
+    return Origin(text.replace("\r\n", "\n").removeprefix("\ufeff"), given, path.absolute().parent, environ)
+
+
+def _is_text(given: str) -> bool:
+    """Whether this is a text rather than the name of a file."""
+    if not given.strip() or "\n" in given:
+        return True
+    try:
+        return " " in given and not Path(given).is_file()
+    except OSError:  # too long for a name
+        return True

@@ -1,0 +1,55 @@
+"""Which of several vLLM servers in one file is meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.words import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_vllm.profile.importers.origin import Origin
+
+SERVICE = "--vllm-service"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A vLLM server that a file describes: what it is called there, and its line."""
+
+    name: str
+    line: int
+
+
+def pick(
+    origin: Origin, candidates: Sequence[Candidate], wanted: str | None, what: str, others: Sequence[str] = ()
+) -> int:
+    """The index of the one that is meant. Raises ImportProblem for none, and for a choice nobody made.
+
+    Args:
+        origin: what messages name.
+        candidates: the servers that run vLLM.
+        wanted: the name that was asked for, if any.
+        what: what one is called: `service`, `container`.
+        others: names of those that do not run vLLM.
+    """
+    names = [one.name for one in candidates]
+    if wanted is not None and wanted in names:
+        return names.index(wanted)
+    if not names:
+        found = f"; there {'are' if len(others) > 1 else 'is'} {', '.join(others)}" if others else ""
+        raise origin.problem(0, f"no {what} runs vLLM here{found}", "name the file that starts vLLM")
+    if wanted is not None and wanted in others:
+        raise origin.problem(
+            0, f"the {what} {wanted!r} does not run vLLM", f"one that does: {', '.join(names)}"
+        )
+    if wanted is not None:
+        raise origin.problem(0, unknown(what, wanted, names))
+    if len(names) > 1:
+        places = ", ".join(f"{one.name} (line {one.line})" for one in candidates)
+        raise origin.problem(
+            candidates[0].line, f"{len(names)} {what}s run vLLM: {places}", f"say which: {SERVICE}=NAME"
+        )
+    return 0

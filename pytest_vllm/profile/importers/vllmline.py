@@ -1,0 +1,172 @@
+"""The words that start vLLM: `vllm serve MODEL …`, `python -m vllm.entrypoints.openai.api_server …`."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.facts import Flag, canonical, flag_status, flags, versions
+from pytest_vllm.profile.importers.shellwords import Word
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_vllm.profile.importers.draft import Draft
+
+_MODULE = re.compile(r"vllm(?:\.\w+)*\.(?:api_server|cli\.main)")
+_INTEGER = re.compile(r"[+-]?\d+")
+_SEVERAL = ("list", "append", "kv-list")
+#: Lists whose entries are names, digits or not.
+_TEXTS = ("api-key", "served-model-name", "lora-modules")
+#: vLLM's own default command, which a profile need not say.
+USUAL = ["vllm", "serve"]
+
+
+def program_length(words: Sequence[str]) -> int:
+    """How many words stand before vLLM's arguments; 0 where none of them starts vLLM's server."""
+    for at, word in enumerate(words):
+        if PurePosixPath(word).name == "vllm" and words[at + 1 : at + 2] == ["serve"]:
+            return at + 2
+        if _MODULE.fullmatch(word) and words[at - 1 : at] == ["-m"]:
+            return at + (2 if words[at + 1 : at + 2] == ["serve"] else 1)
+        if word.endswith("vllm/entrypoints/openai/api_server.py"):
+            return at + 1
+    return 0
+
+
+def read_arguments(draft: Draft, words: Sequence[Word]) -> None:
+    """Put vLLM's arguments into the draft: values typed, names as this vLLM's facts have them.
+
+    Raises ImportProblem for a flag that no version of vLLM has, and for one that lacks its value.
+    """
+    at = 0
+    while at < len(words):
+        word, at = words[at], at + 1
+        if not word.text.startswith("-") or word.text == "-":
+            _positional(draft, word)
+            continue
+        name, equals, inline = word.text.partition("=")
+        flag = _known(draft, name, word.line)
+        given = [Word(inline, word.line)] if equals else []
+        if not equals:
+            given = _values(words[at:], flag, name)
+            at += len(given)
+        _flag(draft, name, flag, [one.text for one in given], word.line)
+
+
+def _positional(draft: Draft, word: Word) -> None:
+    if draft.server.get("model"):
+        raise draft.origin.problem(
+            word.line,
+            f"{word.text!r} stands alone, and the model is {draft.server['model']!r} already",
+            "put it behind the flag that it belongs to",
+        )
+    draft.set("model", word.text, word.line)
+
+
+def _known(draft: Draft, written: str, line: int) -> Flag:
+    name = canonical(written)
+    found = flag_of(name)
+    if found is None:
+        similar = flag_status(written).similar
+        hint = f"did you mean --{similar[0]}?" if similar else "no version of vLLM has it"
+        raise draft.origin.problem(line, f"unknown vllm flag {written!r}", hint)
+    return found
+
+
+@cache
+def flag_of(name: str) -> Flag | None:
+    """A flag as the newest version has it that knows it."""
+    for version in reversed(versions()):
+        if (found := flags(version).get(name)) is not None:
+            return found
+    return None
+
+
+@cache
+def takes_several(name: str) -> bool:
+    """Whether any version reads more than one word behind a flag."""
+    found = (flags(version).get(name) for version in versions())
+    return name == "lora-modules" or any(flag is not None and flag.type in _SEVERAL for flag in found)
+
+
+def _values(rest: Sequence[Word], flag: Flag, written: str) -> list[Word]:
+    """The words behind a flag that are its values."""
+    given: list[Word] = []
+    if "." in written:
+        return list(rest[:1])
+    if flag.type == "bool" or (re.fullmatch(r"-O\d", written)):
+        return list(rest[:1]) if rest and rest[0].text.lower() in ("true", "false") else []
+    for word in rest:
+        if word.text.startswith("-") and not re.match(r"-\d", word.text):
+            break
+        given.append(word)
+        if not takes_several(flag.name):
+            break
+    return given
+
+
+def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -> None:
+    name = flag.name
+    spelled = written.lstrip("-").replace("_", "-")
+    if "." in spelled:
+        key = f"{name}.{written.partition('.')[2]}"
+        draft.set_arg(key, _json_or_text(given[0]) if given else True, line)
+        return
+    if re.fullmatch(r"O\d", spelled):
+        draft.set_arg(name, int(spelled[1:]), line)
+        return
+    if spelled.startswith("no-") and spelled.removeprefix("no-") == name:
+        draft.set_arg(name, False, line)
+        return
+    if not given and flag.type not in ("bool", "bool-value", "str-or-bare"):
+        raise draft.origin.problem(line, f"{written} lacks its value", f"write {written} VALUE")
+    value = typed(name, given)
+    if name in draft.args and flag.type == "append":
+        value = [*draft.args[name], *value]
+    elif name in draft.args and draft.args[name] != value:
+        draft.note(line, f"{written} is given twice; the last counts, as in vLLM")
+    draft.set_arg(name, value, line)
+
+
+def typed(name: str, given: Sequence[str]) -> Any:
+    """The value of a flag as its type has it: a number, true, a list, a table, text."""
+    flag = flag_of(name)
+    kind = flag.type if flag else "str"
+    if kind in ("bool", "bool-value"):
+        return given[0].lower() != "false" if given else True
+    if takes_several(name):
+        kind = "int" if all(map(_INTEGER.fullmatch, given)) and name not in _TEXTS else "str"
+        return [_json_or_text(one) if one.startswith("{") else _number(one, kind) for one in given]
+    if not given:
+        return True
+    (text,) = given[:1]
+    if kind.startswith("json"):
+        return _json_or_text(text)
+    if text.startswith("{"):
+        return _json_or_text(text)
+    counted = flag is not None and flag.choices and all(_INTEGER.fullmatch(str(one)) for one in flag.choices)
+    return _number(text, "int" if counted else kind)
+
+
+def _number(text: str, kind: str) -> Any:
+    if kind in ("int", "float") and _INTEGER.fullmatch(text):
+        return int(text)
+    if kind == "float":
+        try:
+            return float(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _json_or_text(text: str) -> Any:
+    """A JSON value that TOML can say, else the text."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return text if value is None or "null" in text else value
