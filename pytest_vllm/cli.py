@@ -86,8 +86,15 @@ def show(
     name: Annotated[str, typer.Argument(help="A profile's name, or a path to one.")],
     rootdir: Rootdir = None,
     as_json: AsJson = False,
+    as_kind: Annotated[
+        str | None,
+        typer.Option("--as", help="As compose, docker-run, podman-run, systemd, k8s or serve."),
+    ] = None,
 ) -> None:
     """Print a profile complete, with what its hardware allows."""
+    if as_kind is not None:
+        _deployment(name, _root(rootdir), as_kind)
+        return
     from pytest_vllm.profile.derived import figures_of
     from pytest_vllm.profile.flags import flag_notes
     from pytest_vllm.profile.load import load, origin
@@ -108,6 +115,44 @@ def show(
     for note in notes:
         print(f"# note: {note}")
     print(to_toml(profile, figures), end="")
+
+
+def _deployment(name: str, root: Path, kind: str) -> None:
+    """Print a profile as another tool's file, and on standard error what that cannot say."""
+    from pytest_vllm.profile.exporters import exported
+    from pytest_vllm.profile.load import load
+
+    found = exported(load(name, root), kind)
+    print(found.text, end="")
+    for note in found.notes:
+        sys.stderr.write(f"note: {note}\n")
+
+
+@app.command("import")
+def import_(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A file, or container:NAME.")],
+    service: Annotated[str | None, typer.Option(help="Which vLLM server, where FILE has several.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="compose, kubernetes, systemd, shell or config; else found out.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the profile to this file.")] = None,
+) -> None:
+    """Print a deployment that is written down elsewhere as a profile."""
+    from pytest_vllm.profile.importers import imported
+    from pytest_vllm.profile.write import to_toml
+
+    if out is not None and out.exists():
+        raise UsageError(f"{out} exists: remove it first, or name another file")
+    found = imported(sys.stdin.read() if source == "-" else source, kind=kind, service=service)
+    text = to_toml(found.profile)
+    if out is None:
+        print(text, end="")
+    else:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text, "utf-8")
+        print(f"wrote {out}: pytest --vllm-profile={out}")
+    for note in found.notes:
+        sys.stderr.write(f"note: {note}\n")
 
 
 @app.command()

@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "measure": ("measure", "metrics", "wire", "target"),
     "schemas": ("schemas", "locate", "verdict"),
     "profile": ("profile", "facts", "locate", "target"),
+    "profile.importers.running": ("profile", "launch.docker", "launch.podman", "launch.protocol"),
     "preflight": ("preflight", "profile", "facts", "locate"),
     "launch": ("launch", "profile", "facts", "locate"),
     "report": (
@@ -62,6 +63,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "jsonschema": ("schemas", "report"),
     "psutil": ("launch",),
     "pydantic": ("profile",),
+    "yaml": ("profile.importers", "profile.exporters"),
 }
 
 #: Packages that are only ever imported inside a function: `pytest --help` must not pay for them.

@@ -15,7 +15,7 @@ from pytest_vllm.cli import main
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMANDS = ("checks", "defects", "profiles", "reap", "replay", "schema", "show", "sim", "version")
+COMMANDS = ("checks", "defects", "import", "profiles", "reap", "replay", "schema", "show", "sim", "version")
 
 
 @pytest.fixture
