@@ -51,6 +51,7 @@ class Capacity:
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 2048
     prefix_caching: bool = True
+    drafted: int = 0
     chunked_prefill: bool = True
     kv_memory: float = 2.0 * GIB
     kv_bytes: float = 2048.0
@@ -92,6 +93,7 @@ def capacity_of(
         max_num_seqs=seqs,
         max_num_batched_tokens=tokens,
         prefix_caching=caches(args, version, shape),
+        drafted=drafted_tokens(args),
         chunked_prefill=chunked,
         kv_bytes=kv_bytes,
         activation=activation,
@@ -118,6 +120,12 @@ def kv_memory(args: Arguments, version: Version, machine: Hardware, shape: Model
     share = float(args.get("gpu_memory_utilization", 0.92 if version >= "0.20.0" else 0.9))
     other = min(0.6 * GIB, 0.03 * machine.memory)
     return (machine.memory * share - other - made.activation - made.graphs) * devices - shape.weights
+
+
+def drafted_tokens(args: Arguments) -> int:
+    """Tokens that are drafted per step; a method that brings its own number drafts one."""
+    config = args.values.get("speculative_config")
+    return int(config.get("num_speculative_tokens") or 1) if isinstance(config, dict) else 0
 
 
 def batch_limits(args: Arguments, version: Version, machine: Hardware) -> tuple[int, int]:

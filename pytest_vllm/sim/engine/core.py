@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from pytest_vllm.sim.engine.drafts import Drafts
 from pytest_vllm.sim.engine.scheduler import Plan, Scheduler
 from pytest_vllm.sim.engine.stats import Stats
 
@@ -34,6 +35,7 @@ class Engine:
         self.capacity, self.clock, self.hooks = capacity, clock, hooks
         self.stats = Stats.of(capacity.max_model_len)
         self.scheduler = Scheduler(capacity, clock, hooks, self.stats)
+        self.drafts = Drafts(capacity.drafted)
         self.asleep = False
         self.paused = False
         self.dead = False
@@ -104,7 +106,9 @@ class Engine:
                 prefill += count
             else:
                 decoding += 1
-        seconds = self.hooks.run("step", self.capacity.pace.step(decoding, prefill, context), self)
+        seconds = self.hooks.run(
+            "step", self.capacity.pace.step(decoding * (1 + self.drafts.size), prefill, context), self
+        )
         self.stats.observe("iteration_tokens_total", prefill + decoding)
         now = self.clock.now()
         self._end = (self._end if now - self._end < seconds else now) + seconds
@@ -134,7 +138,9 @@ class Engine:
             self.scheduler.remember(sequence)
         if sequence.computed < sequence.known:
             return
-        given = min(sequence.stride, len(sequence.output) - sequence.done)
+        given = 1
+        if sequence.first is not None:
+            given += self.drafts.right(len(sequence.output) - sequence.done - 1)
         sequence.done += given
         self.stats.counters["generation_tokens"] += given
         if sequence.first is None:

@@ -33,7 +33,6 @@ class Sequence:
     arrived: float = 0.0
     skip_cache: bool = False
     max_tokens: int = 0
-    stride: int = 1
     computed: int = 0
     done: int = 0
     cached: int = -1

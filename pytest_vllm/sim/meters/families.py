@@ -107,13 +107,12 @@ def _samples(  # noqa: PLR0911 - one return per kind
 
 
 def _drafts(name: str, base: dict[str, str], server: Server) -> list[tuple[dict[str, str], Any]]:
-    """Speculative decoding as if every other token had been drafted: one of each draft is accepted."""
-    given = server.settings.args.get("speculative_config")
-    drafted = int((given if isinstance(given, dict) else {}).get("num_speculative_tokens") or 1)
-    drafts = int(server.engine.stats.counters["generation_tokens"]) // 2
+    drafts = server.engine.drafts
     if "per_pos" in name:
-        return [({**base, "position": str(n)}, drafts if n == 0 else 0) for n in range(drafted)]
-    return [(base, drafts * drafted if "draft_tokens" in name else drafts)]
+        return [({**base, "position": str(at)}, count) for at, count in enumerate(drafts.accepted)]
+    if "draft_tokens" in name:
+        return [(base, drafts.made * drafts.size)]
+    return [(base, sum(drafts.accepted) if "accepted" in name else drafts.made)]
 
 
 def _labelled(  # noqa: PLR0911 - one return per family

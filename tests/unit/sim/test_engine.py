@@ -227,3 +227,19 @@ def test_a_faster_clock_keeps_virtual_time_true(simulated: Callable[..., Client]
     assert float(answer.headers["x-sim-speed"]) > 20
     assert gaps == 7
     assert 0.12 < each < 0.5
+
+
+def test_drafts_change_the_pace_and_not_the_text(sim: Client, simulated: Callable[..., Client]) -> None:
+    """Every token is the first, the one of a step, or an accepted draft."""
+    config = '{"method": "ngram", "num_speculative_tokens": 3}'
+    drafting = simulated("sim-model", "--max-model-len", "4096", "--speculative-config", config)
+    answer = drafting.chat("Count to 30.", stream=True)
+
+    def count(name: str) -> float:
+        return drafting.counter(f"vllm:spec_decode_num_{name}_total")
+
+    assert answer.text == sim.said("Count to 30.")
+    assert len(answer.chunks) < drafting.counter("vllm:generation_tokens_total")
+    assert 1 + count("drafts") + count("accepted_tokens") == drafting.counter("vllm:generation_tokens_total")
+    assert count("draft_tokens") == 3 * count("drafts")
+    assert count("accepted_tokens_per_pos") == count("accepted_tokens")
