@@ -102,6 +102,13 @@ def reasoning_off_stream(server: Server, reasoning_switch: Recording) -> Request
     return replaced(ask(server, reasoning_switch, chat_template_kwargs=OFF, stream=True))
 
 
+@exchange("reasoning.off-rendered")
+def reasoning_off_rendered(server: Server) -> Request:
+    """What `/tokenize` makes of the question with thinking switched off."""
+    messages = [{"role": "user", "content": QUESTION}]
+    return server.post("/tokenize", {"messages": messages, "chat_template_kwargs": OFF}, expect=None)
+
+
 def replaced(request: Request) -> Request:
     """The same request, of which any answer is expected."""
     return Request(request.method, request.path, json=request.json, expect=None)
@@ -205,6 +212,13 @@ def reasoning_history_new_key(server: Server) -> Request:
 def reasoning_history_old_key(server: Server) -> Request:
     """The same with thoughts, under `reasoning_content`."""
     return history(server, {"reasoning_content": THOUGHT})
+
+
+@exchange("reasoning.history.bare")
+def reasoning_history_bare(server: Server) -> Request:
+    """What `/tokenize` makes of the conversation without thoughts."""
+    body = history(server, {}).json
+    return server.post("/tokenize", {"messages": body["messages"], "tools": body["tools"]}, expect=None)
 
 
 @exchange("reasoning.history.rendered")

@@ -16,6 +16,12 @@ AREA = ("reasoning.plain", "reasoning.two", "reasoning.cut")
 SINCE = "0.28.0"
 
 
+def able(plain: Recording) -> None:
+    """Undecided when the model does not get from its thoughts to an answer by itself."""
+    answer = said(plain)
+    need(answer.content.strip() and answer.ended, "the model does not end its thoughts by itself")
+
+
 def schema_fault(answer: Said) -> str:
     """Why a text is no JSON of the schema; empty when it is."""
     try:
@@ -26,8 +32,9 @@ def schema_fault(answer: Said) -> str:
 
 
 @check("reasoning.schema.valid", MUST, spec=FORMAT, needs=("reasoning", "structured-output"))
-def test_schema(reasoning_schema: Recording) -> None:
+def test_schema(reasoning_plain: Recording, reasoning_schema: Recording) -> None:
     """After the thoughts, the text is what the response format asks for."""
+    able(reasoning_plain)
     answer = said(reasoning_schema)
     need(answer.finish == "stop", f"finish_reason {answer.finish!r}")
 
@@ -35,8 +42,9 @@ def test_schema(reasoning_schema: Recording) -> None:
 
 
 @check("reasoning.schema.valid-stream", MUST, spec=FORMAT, needs=("reasoning", "structured-output", "stream"))
-def test_schema_stream(reasoning_schema_stream: Recording) -> None:
+def test_schema_stream(reasoning_plain: Recording, reasoning_schema_stream: Recording) -> None:
     """After streamed thoughts, the text is what the response format asks for."""
+    able(reasoning_plain)
     answer = said(reasoning_schema_stream)
     need(answer.finish == "stop", f"finish_reason {answer.finish!r}")
 
@@ -49,8 +57,10 @@ def test_schema_stream(reasoning_schema_stream: Recording) -> None:
     spec="fault:vllm-project/vllm/issues/39056",
     needs=("reasoning", "tools.required"),
 )
-def test_tool(reasoning_tool: Recording) -> None:
+def test_tool(reasoning_plain: Recording, tools_forced_single: Recording, reasoning_tool: Recording) -> None:
     """After the thoughts, a required call is made."""
+    able(reasoning_plain)
+    need(said(tools_forced_single).called, "without thoughts a required call is not made either")
     answer = said(reasoning_tool)
     need(answer.ended, f"finish_reason {answer.finish!r}")
 
@@ -63,8 +73,12 @@ def test_tool(reasoning_tool: Recording) -> None:
     spec="fault:vllm-project/vllm/issues/39056",
     needs=("reasoning", "tools.required", "stream"),
 )
-def test_tool_stream(reasoning_tool_stream: Recording) -> None:
+def test_tool_stream(
+    reasoning_plain: Recording, tools_forced_single: Recording, reasoning_tool_stream: Recording
+) -> None:
     """After streamed thoughts, a required call is made."""
+    able(reasoning_plain)
+    need(said(tools_forced_single).called, "without thoughts a required call is not made either")
     answer = said(reasoning_tool_stream)
     need(answer.ended, f"finish_reason {answer.finish!r}")
 
@@ -160,9 +174,14 @@ def test_history_keys(
     needs=("reasoning", "tools", "tokenize"),
 )
 def test_history_rendered(
-    reasoning_history_new_key: Recording, reasoning_history_rendered: Recording
+    reasoning_history_none: Recording,
+    reasoning_history_bare: Recording,
+    reasoning_history_new_key: Recording,
+    reasoning_history_rendered: Recording,
 ) -> None:
     """A conversation with thoughts is as long as `/tokenize` counts it."""
+    without = prompt(reasoning_history_none), reasoning_history_bare.ok["count"]
+    need(without[0] == without[1], f"even without thoughts the two differ: {without}")
     used, counted = prompt(reasoning_history_new_key), reasoning_history_rendered.ok["count"]
 
     assert used == counted, f"{used} prompt tokens, /tokenize counts {counted}"

@@ -14,7 +14,6 @@ from pytest_vllm import (
 )
 
 from .thoughts import (
-    KEYS,
     appends,
     clip,
     deltas,
@@ -76,16 +75,6 @@ def test_key_stream(vllm_server: Server, reasoning_plain_stream: Recording) -> N
     assert answer.keys == set(expected), f"thoughts under {sorted(answer.keys)}, not under {expected}"
 
 
-@check("reasoning.keys-alike", MUST, spec="fault:vllm-project/vllm/pull/27752", needs=STREAM)
-def test_keys_alike(reasoning_plain_stream: Recording) -> None:
-    """Where a version sends thoughts under two keys, both hold the same text."""
-    both = [part for part in deltas(reasoning_plain_stream) if all(part.get(key) for key in KEYS)]
-    only_if(both, "thoughts come under one key")
-    wrong = [f"{part[KEYS[0]]!r} and {part[KEYS[1]]!r}" for part in both if part[KEYS[0]] != part[KEYS[1]]]
-
-    assert not wrong, listed(wrong)
-
-
 @check("reasoning.tags.content", MUST, spec=FAULT, needs=NEEDS, exchanges=AREA)
 def test_tags_content(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """No tag of thoughts and no control token is in the text of an answer."""
@@ -109,7 +98,14 @@ def test_tags_thoughts(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("reasoning.content.given", MUST, spec="fault:QwenLM/Qwen3/issues/1297", needs=NEEDS, exchanges=AREA)
+@check(
+    "reasoning.content.given",
+    MUST,
+    spec="fault:QwenLM/Qwen3/issues/1297",
+    family=CAPABILITY,
+    needs=NEEDS,
+    exchanges=AREA,
+)
 def test_content(vllm_recordings: Recordings) -> None:
     """An answer that the model ended has text, and not thoughts alone."""
     told = [one for one in everything(vllm_recordings, *AREA) if one.ended]
