@@ -243,3 +243,4 @@ def test_drafts_change_the_pace_and_not_the_text(sim: Client, simulated: Callabl
     assert 1 + count("drafts") + count("accepted_tokens") == drafting.counter("vllm:generation_tokens_total")
     assert count("draft_tokens") == 3 * count("drafts")
     assert count("accepted_tokens_per_pos") == count("accepted_tokens")
+    assert drafting.chat("Hi", temperature=1, min_p=0.1).status == 400
