@@ -163,8 +163,8 @@ class Sampling:
             if wrong:
                 raise Invalid("allowed_token_ids contains out-of-vocab token id!", "allowed_token_ids", wrong)
         if settings.capacity.drafted and (self.min_p > 1e-5 or self.logit_bias):
-            text = "The min_p and logit_bias sampling parameters are not yet supported with speculative decoding"
-            raise Invalid(f"{text}.")
+            text = "The min_p and logit_bias sampling parameters are not yet supported"
+            raise Invalid(f"{text} with speculative decoding.")
 
 
 def _in_vocabulary(name: str, ids: Any, vocabulary: int) -> None:
