@@ -44,7 +44,21 @@ def style_of(config: pytest.Config) -> terminal.Style:
 def header(session: GateSession, config: pytest.Config) -> list[str]:
     """What is about to be verified."""
     profiles = session.profiles.values()
-    return terminal.header_lines(profiles, session.folder, session.options, style=style_of(config))
+    lines = terminal.header_lines(profiles, session.folder, session.options, style=style_of(config))
+    notes = [f"vllm: {note}" for note in session.notes]
+    return [*lines, *notes, *_preflight(session, config)]
+
+
+def _preflight(session: GateSession, config: pytest.Config) -> list[str]:
+    """Errors of the static rules: what will go wrong is told before it takes ten minutes to go wrong."""
+    from pytest_vllm import preflight  # noqa: PLC0415 - a replay or a listing does not pay for the rules
+
+    found = {
+        name: preflight.lines(preflight.check(profile, config.rootpath), profile)
+        for name, profile in session.profiles.items()
+        if not session.replaying
+    }
+    return [f"vllm: preflight  {line}" for rows in found.values() for line in rows]
 
 
 def show(report: pytest.TestReport, result: Result, session: GateSession, *, python: bool) -> None:

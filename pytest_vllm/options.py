@@ -25,6 +25,9 @@ class Options:
 
     profiles: tuple[str, ...] = ()
     url: str | None = None
+    source: str | None = None
+    service: str | None = None
+    preflight: bool = False
     api_key_env: str = "VLLM_API_KEY"
     launcher: str | None = None
     image: str | None = None
@@ -43,7 +46,7 @@ class Options:
     @property
     def wants_server(self) -> bool:
         """Whether this run is about a vLLM server at all."""
-        return bool(self.profiles or self.url or self.replay)
+        return bool(self.profiles or self.url or self.replay or self.source)
 
 
 class Adder:
@@ -79,6 +82,14 @@ def add_options(parser: pytest.Parser) -> None:
     add.many("profile", "boot and verify this profile: a name or a .toml path", "NAME")
     add.one("url", "verify the server that runs at this URL and leave it running", metavar="URL")
     add.one(
+        "from",
+        "verify the deployment that this file describes (compose, docker run, systemd, Kubernetes, "
+        "vllm serve), or container:NAME",
+        metavar="FILE",
+    )
+    add.one("service", "which vLLM server of --vllm-from, where it describes several", metavar="NAME")
+    add.flag("preflight", "check the profile by static rules only; nothing is started")
+    add.one(
         "api-key-env", "environment variable that holds the API key (default VLLM_API_KEY)", metavar="VAR"
     )
     add.one("launcher", "how to start the server, instead of the profile's launcher", choices=LAUNCHERS)
@@ -104,6 +115,9 @@ def read_options(config: pytest.Config) -> Options:
     return Options(
         profiles=tuple(read("profile") or ()),
         url=read("url"),
+        source=read("from"),
+        service=read("service"),
+        preflight=bool(read("preflight")),
         api_key_env=read("api-key-env") or "VLLM_API_KEY",
         launcher=read("launcher"),
         image=read("image"),

@@ -47,6 +47,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """`--vllm-preflight` checks the profiles by static rules, and nothing else."""
+    options = read_options(config)
+    if not options.preflight:
+        return None
+    from pytest_vllm.static import preflight  # noqa: PLC0415 - only such a run pays for the rules
+
+    return preflight(config, options)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Folders of the bundled suites are collected our way."""
     return collect.suite_directory(parent, path) if collect.in_suites(path) else None

@@ -55,6 +55,7 @@ class GateSession:
         partial: whether some collected checks were left out.
         record: what the reports tell; None until the end.
         baselines: what was true last time, by profile.
+        notes: what the header tells of how the profiles came about.
     """
 
     options: Options
@@ -70,6 +71,7 @@ class GateSession:
     partial: bool = False
     record: RunRecord | None = None
     baselines: dict[str, Baseline] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     _states: dict[str, ServerState] = field(default_factory=dict)
     _recordings: dict[str, Recordings] = field(default_factory=dict)
 
@@ -110,7 +112,9 @@ class GateSession:
 
 def open_session(config: pytest.Config, options: Options) -> GateSession:
     """This run's session, its profiles loaded. Raises pytest.UsageError on a bad one."""
-    session = GateSession(options, run_folder(config, options), load_profiles(options, config.rootpath))
+    notes: list[str] = []
+    profiles = load_profiles(options, config.rootpath, notes)
+    session = GateSession(options, run_folder(config, options), profiles, notes=notes)
     session.worker = hasattr(config, "workerinput")
     session.baselines = read_baseline(options.baseline)
     return session
@@ -133,13 +137,21 @@ def secrets_in(profiles: Iterable[Profile]) -> list[str]:
     return [secret for secret in found if secret]
 
 
-def load_profiles(options: Options, rootdir: Path) -> dict[str, Profile]:
-    """The profiles of this run, options applied. Raises pytest.UsageError on a bad one."""
+def load_profiles(options: Options, rootdir: Path, notes: list[str]) -> dict[str, Profile]:
+    """The profiles of this run, options applied. Raises pytest.UsageError on a bad one.
+
+    Args:
+        options: which profiles, and what the command line changes.
+        rootdir: where the person's own profiles lie.
+        notes: is given what could not be carried over from `--vllm-from`.
+    """
     try:
         if options.replay is not None:
             return _replayed(options.replay)
-        names = options.profiles or ((_ATTACHED,) if options.url else ())
-        loaded = [_adjusted(_base(name, rootdir), options) for name in names]
+        names = options.profiles or ((_ATTACHED,) if options.url and not options.source else ())
+        bases = [_base(name, rootdir) for name in names]
+        bases += [_imported(options, notes)] if options.source else []
+        loaded = [_adjusted(profile, options) for profile in bases]
     except ProfileError as error:
         raise pytest.UsageError(str(error)) from error
     if options.url and len(loaded) > 1:
@@ -156,6 +168,15 @@ def _base(name: str, rootdir: Path) -> Profile:
 
         return Profile(name=_ATTACHED, server=ServerPart(launcher="attach"))
     return load(name, rootdir)
+
+
+def _imported(options: Options, notes: list[str]) -> Profile:
+    """The profile of a deployment that is written down elsewhere."""
+    from pytest_vllm.profile.importers import imported  # noqa: PLC0415
+
+    found = imported(str(options.source), service=options.service)
+    notes += found.notes
+    return found.profile
 
 
 def _adjusted(profile: Profile, options: Options) -> Profile:
