@@ -1,0 +1,50 @@
+"""Preflight: what is wrong with a deployment, told before the GPU is touched.
+
+Rules are pure functions of a profile, facts of vLLM's versions, and facts of the host where they were asked
+for. Nothing is started, nothing is changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_vllm.preflight import render
+from pytest_vllm.preflight.deployment import deployment_of
+from pytest_vllm.preflight.rule import RULES, Finding, Severity, rank
+from pytest_vllm.preflight.rules import TOPICS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_vllm.preflight.host import Host
+    from pytest_vllm.profile.model import Profile
+
+__all__ = ["RULES", "TOPICS", "Finding", "Severity", "check", "lines"]
+
+#: Launchers that start a vLLM: what is wrong with it is worth a word at the start of a run.
+STARTING = ("docker", "podman", "process")
+SHOWN = 5
+
+
+def check(profile: Profile, rootdir: Path, host: Host | None = None) -> list[Finding]:
+    """What the rules find, errors first. Raises ProfileError when a file of the profile is unreadable.
+
+    Args:
+        profile: what is about to be started.
+        rootdir: pytest's root directory; hardware and model files of the project lie there.
+        host: facts of this machine (`inspect_host`); rules that need them are silent without.
+    """
+    deployment = deployment_of(profile, rootdir, host)
+    return sorted((found for rule in RULES.values() for found in rule.findings(deployment)), key=rank)
+
+
+def lines(findings: list[Finding], profile: Profile) -> list[str]:
+    """At most five lines for the header of a run: its errors, for launchers that start a vLLM."""
+    errors = [one for one in findings if one.severity is Severity.ERROR]
+    if not errors or profile.server.launcher not in STARTING:
+        return []
+    shown = render.lines(errors, profile)
+    if len(shown) <= SHOWN:
+        return shown
+    more = f"and {len(shown) - SHOWN + 1} more errors: pytest --vllm-profile={profile.name} --vllm-preflight"
+    return [*shown[: SHOWN - 1], more]

@@ -1,0 +1,138 @@
+"""What is known of the machine before anything starts; what could not be learned is absent.
+
+Nothing here asks or changes anything: `inspect.py` does the asking.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as NVIDIA's library describes it.
+
+    Args:
+        name: `NVIDIA GB10`.
+        total: bytes of memory; 0 where the library does not tell (unified memory).
+        free: bytes that nobody holds.
+        capability: CUDA compute capability.
+    """
+
+    name: str
+    total: int
+    free: int
+    capability: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """Another server of models on this machine.
+
+    Args:
+        kind: ollama, llama.cpp or vllm.
+        url: where it answers, always on the loopback.
+        holds: bytes of GPU memory it says it holds; None when it does not say.
+        models: what it has loaded.
+        remedy: how to make it let go.
+    """
+
+    kind: str
+    url: str
+    holds: int | None = None
+    models: tuple[str, ...] = ()
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        """`ollama at http://127.0.0.1:11434 (qwen3:32b, 20.1 GiB)`."""
+        size = [f"{self.holds / 1024**3:.1f} GiB"] if self.holds else []
+        inside = ", ".join([*self.models[:2], *size])
+        return f"{self.kind} at {self.url}" + (f" ({inside})" if inside else "")
+
+
+@dataclass(frozen=True)
+class Host:
+    """Facts of a machine.
+
+    Args:
+        gpus: by index; empty when the library is not there or finds none.
+        driver: the GPU driver's version; empty when unknown.
+        available: bytes that the system can give to new processes (MemAvailable); None when unknown.
+        memory: bytes of main memory; None when unknown.
+        engines: container engines whose socket or program is here; None when nobody looked.
+        tenants: other servers of models that answer on the loopback.
+        taken_ports: ports that the deployment wants and that are bound.
+        how: how each fact is known, for reports.
+    """
+
+    gpus: tuple[Gpu, ...] = ()
+    driver: str = ""
+    available: int | None = None
+    memory: int | None = None
+    engines: tuple[str, ...] | None = None
+    tenants: tuple[Tenant, ...] = ()
+    taken_ports: tuple[int, ...] = ()
+    how: tuple[tuple[str, str], ...] = ()
+
+    def gpu_memory(self, *, unified: bool) -> tuple[int, int, str] | None:
+        """Free and all bytes of the first GPU, and how that is known; None when it is not.
+
+        Where the memory is the CPU's too, free is what the system can give: vLLM counts like that since
+        0.11.1.
+        """
+        if unified:
+            if self.available is None or self.memory is None or not self.gpus:
+                return None
+            return self.available, self.memory, "MemAvailable"
+        if not self.gpus or not self.gpus[0].total:
+            return None
+        return self.gpus[0].free, self.gpus[0].total, "NVML"
+
+    def folder_missing(self, folder: str) -> bool:
+        """Whether a volume's source is a path that does not exist; names of volumes never are."""
+        path = _path(folder)
+        return path is not None and not path.exists()
+
+    def writable(self, folder: str) -> bool | None:
+        """Whether this user may write there; None when there is no such folder."""
+        path = _path(folder)
+        return os.access(path, os.W_OK) if path is not None and path.is_dir() else None
+
+    def free_disk(self, folder: str) -> int | None:
+        """Bytes that are free on the folder's disk; None when it cannot be told."""
+        path = _path(folder)
+        while path is not None and not path.exists() and path != path.parent:
+            path = path.parent
+        try:
+            return shutil.disk_usage(path).free if path is not None else None
+        except OSError:
+            return None
+
+    def cached(self, folder: str, repo: str) -> bool | None:
+        """Whether a Hugging Face cache holds a repository; None when that cannot be seen from here."""
+        path = _path(folder)
+        if path is None or (path.exists() and not os.access(path, os.R_OK | os.X_OK)):
+            return None
+        if not path.exists():
+            return False
+        name = "models--" + repo.replace("/", "--")
+        try:
+            return any(
+                next(snapshots.iterdir(), None) is not None
+                for base in (path, path / "hub", path / "huggingface" / "hub")
+                if (snapshots := base / name / "snapshots").is_dir()
+            )
+        except OSError:
+            return None
+
+
+def _path(folder: str) -> Path | None:
+    if "$" in folder or not folder.startswith(("/", "~", ".")):
+        return None
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError:
+        return None

@@ -1,0 +1,217 @@
+"""Asks the machine: GPUs, memory, engines, ports, and other servers of models on the loopback.
+
+Nothing is changed, nothing leaves the machine, every question has a short time limit.
+"""
+
+from __future__ import annotations
+
+import http.client
+import importlib
+import json
+import os
+import shutil
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.preflight.host import Gpu, Host, Tenant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pytest_vllm.profile.model import Profile
+
+LOOPBACK = "127.0.0.1"
+#: Where they usually listen: Ollama; llama.cpp's server and the guides' port for it; vLLM.
+PORTS: Mapping[str, tuple[int, ...]] = {
+    "ollama": (11434,),
+    "llama.cpp": (8080, 8081, 11436),
+    "vllm": (8000, 8001, 11437),
+}
+SECONDS = 0.5
+
+
+def inspect_host(
+    profile: Profile | None = None, *, ports: Mapping[str, Iterable[int]] = PORTS, skip: Iterable[int] = ()
+) -> Host:
+    """The facts that can be had, within about a second.
+
+    Args:
+        profile: whose ports are looked at.
+        ports: where each kind of server is looked for.
+        skip: ports that are ours: no tenant, not taken.
+    """
+    gpus, driver = _gpus()
+    memory, available = meminfo()
+    ours = set(skip)
+    how = []
+    if gpus:
+        how.append(("gpus", "NVML"))
+    if available is not None:
+        how.append(("available", "/proc/meminfo"))
+    tenants = find_tenants({kind: [one for one in which if one not in ours] for kind, which in ports.items()})
+    if tenants:
+        how.append(("tenants", "answers on the loopback"))
+    taken = (
+        tuple(one for one in wanted_ports(profile) if one not in ours and is_taken(one)) if profile else ()
+    )
+    return Host(gpus, driver, available, memory, _engines(), tenants, taken, tuple(how))
+
+
+def _gpus() -> tuple[tuple[Gpu, ...], str]:
+    """GPUs and the driver as NVML tells them; none without nvidia-ml-py or a driver."""
+    try:
+        pynvml = importlib.import_module("pynvml")  # an optional package
+    except ImportError:
+        return (), ""
+    return read_gpus(pynvml)
+
+
+def read_gpus(nvml: Any) -> tuple[tuple[Gpu, ...], str]:
+    """The same from the given library: what `pynvml` offers."""
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        return (), ""
+    try:
+        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        return tuple(_gpu(nvml, handle) for handle in handles), driver
+    except nvml.NVMLError:
+        return (), ""
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _gpu(nvml: Any, handle: Any) -> Gpu:
+    try:
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        total, free = int(memory.total), int(memory.free)
+    except nvml.NVMLError:  # unified memory: "not supported"
+        total = free = 0
+    try:
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+        capability = (int(major), int(minor))
+    except nvml.NVMLError:
+        capability = None
+    return Gpu(_text(nvml.nvmlDeviceGetName(handle)), total, free, capability)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def meminfo(file: Path = Path("/proc/meminfo")) -> tuple[int | None, int | None]:
+    """All memory, and what the system can give to new processes, in bytes."""
+    try:
+        lines = file.read_text("ascii", "replace").splitlines()
+    except OSError:
+        return None, None
+    rows = {name: rest.split() for name, _, rest in (line.partition(":") for line in lines)}
+
+    def kib(name: str) -> int | None:
+        words = rows.get(name, [])
+        return int(words[0]) * 1024 if words and words[0].isdigit() else None
+
+    return kib("MemTotal"), kib("MemAvailable")
+
+
+def _engines() -> tuple[str, ...]:
+    """Container engines whose program, socket or address is here."""
+    user = f"/run/user/{os.getuid()}" if hasattr(os, "getuid") else "/run"
+    docker = ("/var/run/docker.sock", f"{user}/docker.sock")
+    podman = ("/run/podman/podman.sock", f"{user}/podman/podman.sock")
+    found = []
+    if shutil.which("docker") or os.environ.get("DOCKER_HOST") or any(Path(one).exists() for one in docker):
+        found.append("docker")
+    if (
+        shutil.which("podman")
+        or os.environ.get("CONTAINER_HOST")
+        or any(Path(one).exists() for one in podman)
+    ):
+        found.append("podman")
+    return tuple(found)
+
+
+def wanted_ports(profile: Profile) -> list[int]:
+    """The ports of this machine that the deployment publishes or binds."""
+    if profile.server.launcher in ("docker", "podman"):
+        outer = [one.rpartition(":")[0].rpartition(":")[2] for one in profile.deployment.ports]
+        return [int(one) for one in outer if one.isdigit()]
+    port = profile.server.args.get("port")
+    return [port] if isinstance(port, int) and profile.server.launcher == "process" else []
+
+
+def is_taken(port: int) -> bool:
+    """Whether something listens on the port of the loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as one:
+        one.settimeout(SECONDS)
+        return one.connect_ex((LOOPBACK, port)) == 0
+
+
+def find_tenants(ports: Mapping[str, Iterable[int]] = PORTS) -> tuple[Tenant, ...]:
+    """Other servers of models, by their usual ports, in that order."""
+    asked: list[tuple[Callable[[int], Tenant | None], int]] = [
+        (_ASK[kind], port) for kind, which in ports.items() for port in which
+    ]
+    if not asked:
+        return ()
+    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
+        answers = pool.map(lambda one: one[0](one[1]), asked)
+        return tuple(answer for answer in answers if answer is not None)
+
+
+def _ollama(port: int) -> Tenant | None:
+    body = _json(port, "/api/ps")
+    if not isinstance(body, dict) or not isinstance(body.get("models"), list):
+        return None
+    loaded = [one for one in body["models"] if isinstance(one, dict)]
+    if not loaded:
+        return None  # it runs and holds nothing
+    holds = sum(int(one.get("size_vram") or one.get("size") or 0) for one in loaded)
+    names = tuple(str(one.get("name", "")) for one in loaded)
+    url = f"http://{LOOPBACK}:{port}"
+    words = json.dumps({"model": names[0], "keep_alive": 0})
+    return Tenant("ollama", url, holds, names, f"curl -s {url}/api/generate -d '{words}'")
+
+
+def _llama_cpp(port: int) -> Tenant | None:
+    body = _json(port, "/props")
+    if not isinstance(body, dict) or not {"default_generation_settings", "total_slots"} & body.keys():
+        return None
+    path = str(body.get("model_path") or body.get("model_alias") or "")
+    return Tenant("llama.cpp", f"http://{LOOPBACK}:{port}", None, (Path(path).name,) if path else ())
+
+
+def _vllm(port: int) -> Tenant | None:
+    version = _json(port, "/version")
+    listed = _json(port, "/v1/models")
+    if not isinstance(version, dict) or set(version) != {"version"} or not isinstance(listed, dict):
+        return None
+    data = listed.get("data")
+    models: list[Any] = data if isinstance(data, list) else []
+    if models and not any(isinstance(one, dict) and one.get("owned_by") == "vllm" for one in models):
+        return None
+    names = tuple(str(one.get("id", "")) for one in models if isinstance(one, dict))
+    return Tenant(f"vLLM {version['version']}", f"http://{LOOPBACK}:{port}", None, names)
+
+
+_ASK: dict[str, Callable[[int], Tenant | None]] = {
+    "ollama": _ollama,
+    "llama.cpp": _llama_cpp,
+    "vllm": _vllm,
+}
+
+
+def _json(port: int, path: str) -> Any:
+    """A small JSON answer of a server on the loopback; None when there is none in time."""
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=SECONDS)
+    try:
+        connection.request("GET", path, headers={"Accept": "application/json"})
+        response = connection.getresponse()
+        return json.loads(response.read(1 << 20)) if response.status == 200 else None
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()

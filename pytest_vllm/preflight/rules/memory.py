@@ -1,0 +1,215 @@
+"""Memory: what is asked for against what there is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_vllm.preflight.rule import ERROR, NOTE, WARNING, Finding, drop, put, rule
+from pytest_vllm.profile.derived import FIXED_OVERHEAD
+from pytest_vllm.profile.hardware import GIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_vllm.preflight.deployment import Deployment
+
+_SHARE = "gpu-memory-utilization"
+_KEY = "server.args.gpu-memory-utilization"
+
+
+def share(of: Deployment) -> float:
+    """The part of the memory that vLLM takes: as set, else the version's default."""
+    return of.number(_SHARE) or 0.9
+
+
+def gib(size: float) -> str:
+    """Bytes for people."""
+    return f"{size / GIB:.1f} GiB"
+
+
+def on_gpu(of: Deployment) -> bool:
+    """Whether a share of a GPU's memory is what counts."""
+    return of.hardware is not None and of.hardware.vendor in ("nvidia", "amd") and not of.simulated
+
+
+@rule("memory.utilisation-range", ERROR, source="CacheConfig._verify_args")
+def utilisation_range(of: Deployment) -> Iterator[Finding]:
+    """A share of the memory that is no share."""
+    given = of.number(_SHARE) if of.has(_SHARE) else None
+    if given is not None and not 0 < given <= 1:
+        fix = put(of.key(_SHARE), given / 100) if 1 < given <= 100 else None
+        yield Finding(of.key(_SHARE), f"{_SHARE} is {given:g}", "vLLM takes more than 0 and at most 1", fix)
+
+
+@rule("memory.utilisation-high", WARNING, source="guides: leave room for CUDA graphs")
+def utilisation_high(of: Deployment) -> Iterator[Finding]:
+    """Nearly all of the GPU's memory: nothing is left for CUDA graphs and other processes."""
+    given = of.number(_SHARE) if of.has(_SHARE) else None
+    if given is not None and 0.95 < given <= 1 and on_gpu(of) and not of.unified and of.hardware:
+        left = of.hardware.memory_bytes * (1 - given)
+        yield Finding(
+            of.key(_SHARE),
+            f"{_SHARE} is {given:g}, which leaves {gib(left)} of {gib(of.hardware.memory_bytes)}",
+            "CUDA graphs, NCCL and other processes need some: out of memory under load",
+            put(of.key(_SHARE), 0.92),
+        )
+
+
+@rule("memory.unified-default", WARNING, source="vllm-project/recipes#632; vllm#46307, #56824")
+def unified_default(of: Deployment) -> Iterator[Finding]:
+    """The default share on a GPU whose memory is the CPU's, too."""
+    if of.unified and not of.has(_SHARE) and not of.has("kv-cache-memory-bytes") and of.hardware:
+        default, total = share(of), of.hardware.memory_bytes
+        yield Finding(
+            _KEY,
+            f"{_SHARE} is not set: {default:g} of {gib(total)} is {gib(default * total)}",
+            f"the memory is the CPU's too; {gib(total * (1 - default))} are left for system and page cache",
+            put(_KEY, 0.85),
+        )
+
+
+@rule("memory.unified-high", WARNING, source="guides for DGX Spark: 0.85; 0.90 at most")
+def unified_high(of: Deployment) -> Iterator[Finding]:
+    """More than nine tenths of a memory that the CPU shares."""
+    given = of.number(_SHARE) if of.has(_SHARE) else None
+    if of.unified and given is not None and 0.9 < given <= 1 and of.hardware:
+        left = of.hardware.memory_bytes * (1 - given)
+        yield Finding(
+            of.key(_SHARE),
+            f"{_SHARE} is {given:g} on unified memory",
+            f"{gib(left)} are left for the system; the start fails as soon as something else holds more",
+            put(of.key(_SHARE), 0.85),
+        )
+
+
+@rule("memory.weights", ERROR, source="weights of the model file against memory * utilisation")
+def weights(of: Deployment) -> Iterator[Finding]:
+    """The weights alone need more memory than vLLM may take."""
+    figures = of.figures
+    if figures is None or not on_gpu(of) or of.number("cpu-offload-gb"):
+        return
+    pipeline = of.whole("pipeline-parallel-size", 1)
+    need, budget = figures.weight_bytes / pipeline, share(of) * figures.hardware.memory_bytes
+    if need > budget and share(of) <= 1:
+        fits = need + FIXED_OVERHEAD < 0.92 * figures.hardware.memory_bytes
+        yield Finding(
+            of.key(_SHARE),
+            f"{figures.model.title} needs {gib(need)} of weights per GPU, vLLM may take {gib(budget)} "
+            f"({share(of):g} of {gib(figures.hardware.memory_bytes)})",
+            "out of memory while loading",
+            advice="a larger share" if fits else "more GPUs, or a checkpoint with fewer bits",
+        )
+
+
+@rule("memory.cache-for-context", ERROR, source="vllm/v1/core/kv_cache_utils.py check_enough_kv_cache_memory")
+def cache_for_context(of: Deployment) -> Iterator[Finding]:
+    """The KV cache cannot hold one sequence of max-model-len: vLLM refuses to start."""
+    figures, length = of.figures, of.max_model_len
+    if figures is None or length is None or not on_gpu(of) or of.number("cpu-offload-gb") or share(of) > 1:
+        return
+    if (
+        of.whole("pipeline-parallel-size", 1) > 1
+        or figures.weight_bytes > share(of) * figures.hardware.memory_bytes
+    ):
+        return
+    per_token = figures.kv_bytes_per_token
+    most = (share(of) * figures.hardware.memory_bytes - figures.weight_bytes) * figures.devices
+    asked = of.number("kv-cache-memory-bytes")
+    most = asked * figures.devices if asked else most
+    likely = figures.kv_cache_bytes
+    if likely >= length * per_token:
+        return
+    certain = most < length * per_token
+    fits = int(likely // per_token // 1024 * 1024)
+    yield Finding(
+        of.key("max-model-len"),
+        f"one sequence of {length:,} tokens needs {gib(length * per_token)} of KV cache, "
+        f"{gib(most if certain else likely)} are left beside {gib(figures.weight_bytes)} of weights",
+        "vLLM refuses to start" if certain else "vLLM will probably refuse to start",
+        put(of.key("max-model-len"), fits) if fits >= 2048 else None,
+        severity=ERROR if certain else WARNING,
+    )
+
+
+@rule("memory.few-sequences", NOTE, source="KV cache capacity, perf.md formula 7")
+def few_sequences(of: Deployment) -> Iterator[Finding]:
+    """The KV cache holds fewer whole sequences than are admitted."""
+    figures, length = of.figures, of.max_model_len
+    if figures is None or length is None or not on_gpu(of) or of.whole("pipeline-parallel-size", 1) > 1:
+        return
+    tokens, seqs = figures.kv_cache_tokens, figures.max_num_seqs
+    if of.has("max-num-seqs") and length <= tokens < min(seqs, 2) * length:
+        yield Finding(
+            of.key("max-num-seqs"),
+            f"about {tokens:,} tokens of KV cache hold {tokens / length:.1f} sequences of {length:,}, "
+            f"max-num-seqs is {seqs}",
+            "long sequences wait for each other or are preempted",
+        )
+
+
+@rule("memory.bytes-and-share", NOTE, versions=">=0.10.2", source="v1/worker/gpu_worker.py")
+def bytes_and_share(of: Deployment) -> Iterator[Finding]:
+    """kv-cache-memory-bytes wins over the share of memory."""
+    if of.has("kv-cache-memory-bytes") and of.has(_SHARE):
+        yield Finding(
+            of.key(_SHARE),
+            f"kv-cache-memory-bytes and {_SHARE} are both set",
+            "the bytes decide the size of the cache, the share only the check at the start",
+        )
+
+
+@rule("memory.bytes-exceed", ERROR, versions=">=0.10.2", source="weights plus kv-cache-memory-bytes")
+def bytes_exceed(of: Deployment) -> Iterator[Finding]:
+    """Weights and the KV cache that is asked for exceed the memory."""
+    figures, asked = of.figures, of.number("kv-cache-memory-bytes")
+    if figures is None or not asked or not on_gpu(of) or of.number("cpu-offload-gb"):
+        return
+    need, total = asked + figures.weight_bytes, figures.hardware.memory_bytes
+    if need > total:
+        yield Finding(
+            of.key("kv-cache-memory-bytes"),
+            f"{gib(asked)} of KV cache and {gib(figures.weight_bytes)} of weights are {gib(need)}",
+            f"one {figures.hardware.title} has {gib(total)}",
+            drop(of.key("kv-cache-memory-bytes")),
+        )
+
+
+@rule("memory.offload-unified", WARNING, source="unified memory: both sides are one pool")
+def offload_unified(of: Deployment) -> Iterator[Finding]:
+    """Weights or cache are offloaded to the CPU's memory, which is the GPU's."""
+    for flag in ("cpu-offload-gb", "kv-offloading-size", "swap-space"):
+        if of.unified and of.has(flag) and of.number(flag):
+            key = of.key(flag)
+            yield Finding(
+                key, f"{flag} on unified memory", "it copies within one memory and saves nothing", drop(key)
+            )
+
+
+@rule("memory.cpu-cache", WARNING, source="vLLM's CPU page")
+def cpu_cache(of: Deployment) -> Iterator[Finding]:
+    """On a CPU the KV cache has the size of a default unless it is set."""
+    if of.hardware is None or of.hardware.vendor != "cpu" or of.simulated:
+        return
+    space = of.env("VLLM_CPU_KVCACHE_SPACE")
+    if space is None and not of.has("kv-cache-memory-bytes"):
+        yield Finding(
+            "server.env.VLLM_CPU_KVCACHE_SPACE",
+            "VLLM_CPU_KVCACHE_SPACE is not set",
+            "the cache takes a default of the version, 4 GiB or a share of the memory",
+            put("server.env.VLLM_CPU_KVCACHE_SPACE", "4"),
+        )
+
+
+@rule("memory.cpu-exceeds", ERROR, source="weights plus VLLM_CPU_KVCACHE_SPACE")
+def cpu_exceeds(of: Deployment) -> Iterator[Finding]:
+    """On a CPU, weights and KV cache exceed the memory."""
+    figures = of.figures
+    if figures is None or figures.hardware.vendor != "cpu" or not of.env("VLLM_CPU_KVCACHE_SPACE"):
+        return
+    need, total = figures.kv_cache_bytes + figures.weight_bytes, figures.hardware.memory_bytes
+    if need > total:
+        yield Finding(
+            "server.env.VLLM_CPU_KVCACHE_SPACE",
+            f"{gib(figures.kv_cache_bytes)} of cache and {gib(figures.weight_bytes)} of weights",
+            f"the machine has {gib(total)}",
+        )

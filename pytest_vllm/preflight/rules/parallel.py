@@ -1,0 +1,153 @@
+"""Tensor, pipeline, expert and data parallelism against the model and the GPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_vllm.preflight.rule import ERROR, NOTE, WARNING, Finding, drop, put, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_vllm.preflight.deployment import Deployment
+
+_TP = "tensor-parallel-size"
+
+
+@rule("parallel.heads", ERROR, source="ModelConfig.verify_with_parallel_config")
+def heads(of: Deployment) -> Iterator[Finding]:
+    """Attention heads that cannot be split evenly."""
+    parts = of.whole(_TP, 1)
+    if of.model and parts > 1 and of.model.heads % parts:
+        fits = max(size for size in (1, 2, 4, 8) if size <= parts and of.model.heads % size == 0)
+        yield Finding(
+            of.key(_TP),
+            f"{of.model.heads} attention heads over {parts} GPUs",
+            "vLLM refuses: heads must divide by tensor-parallel-size",
+            put(of.key(_TP), fits),
+        )
+
+
+@rule("parallel.kv-heads", NOTE, source="vLLM's linear layers: KV heads are replicated")
+def kv_heads(of: Deployment) -> Iterator[Finding]:
+    """More GPUs than KV heads: the cache is held several times."""
+    parts = of.whole(_TP, 1)
+    if of.model and parts > of.model.kv_heads:
+        yield Finding(
+            of.key(_TP),
+            f"{of.model.kv_heads} KV heads over {parts} GPUs",
+            f"each is held {parts // of.model.kv_heads} times; the cache grows less than the GPUs",
+        )
+
+
+@rule("parallel.gpus", ERROR, versions=">=0.6", source="the mp executor's world size")
+def gpus(of: Deployment) -> Iterator[Finding]:
+    """More GPUs are needed than the server is given."""
+    given = of.profile.server.gpus
+    count = given if isinstance(given, int) else len(given) if isinstance(given, list) else None
+    if isinstance(given, list) and any("all" in one for one in given):
+        count = None
+    if count is None and of.host is not None and of.host.gpus and given == "all":
+        count = len(of.host.gpus)
+    several = of.given("distributed-executor-backend") == "ray" or of.whole("nnodes", 1) > 1
+    if count is not None and of.devices > count and not several:
+        yield Finding(
+            of.key(_TP) if of.has(_TP) else of.key("pipeline-parallel-size"),
+            f"one replica takes {of.devices} GPUs (tensor * pipeline), the server has {count}",
+            "vLLM refuses: the world is larger than the number of GPUs",
+        )
+
+
+@rule("parallel.gb10-alone", WARNING, source="DGX Spark has one GPU")
+def gb10_alone(of: Deployment) -> Iterator[Finding]:
+    """A machine with one GPU is asked for several."""
+    several = of.given("distributed-executor-backend") == "ray" or of.whole("nnodes", 1) > 1
+    if of.unified and of.devices > 1 and not several and not isinstance(of.profile.server.gpus, int):
+        yield Finding(
+            of.key(_TP),
+            f"{of.devices} GPUs, {of.hardware.title if of.hardware else ''} has one",
+            "several machines need nnodes or the ray executor",
+        )
+
+
+@rule("parallel.experts-dense", ERROR, versions=">=0.8", source="vllm/config/model.py")
+def experts_dense(of: Deployment) -> Iterator[Finding]:
+    """Expert parallelism on a model without experts."""
+    if of.on("enable-expert-parallel") and of.model and not of.model.experts:
+        key = of.key("enable-expert-parallel")
+        yield Finding(
+            key, f"enable-expert-parallel, {of.model.title} has no experts", "vLLM refuses it", drop(key)
+        )
+
+
+@rule("parallel.balance-alone", ERROR, versions=">=0.10", source="ParallelConfig.__post_init__")
+def balance_alone(of: Deployment) -> Iterator[Finding]:
+    """Experts are to be balanced over one GPU."""
+    if of.on("enable-eplb") and of.whole(_TP, 1) * of.whole("data-parallel-size", 1) < 2:
+        key = of.key("enable-eplb")
+        yield Finding(key, "enable-eplb with one GPU", "vLLM refuses: there is nothing to balance", drop(key))
+
+
+@rule("parallel.local-replicas", ERROR, versions=">=0.9", source="ParallelConfig.__post_init__")
+def local_replicas(of: Deployment) -> Iterator[Finding]:
+    """More replicas here than there are in all."""
+    local, total = of.whole("data-parallel-size-local"), of.whole("data-parallel-size", 1)
+    if local > total:
+        yield Finding(
+            of.key("data-parallel-size-local"),
+            f"data-parallel-size-local is {local}, data-parallel-size {total}",
+            "vLLM refuses",
+            put(of.key("data-parallel-size"), local),
+        )
+
+
+@rule("parallel.rank", ERROR, versions=">=0.9.2", source="ParallelConfig.__post_init__")
+def rank(of: Deployment) -> Iterator[Finding]:
+    """A rank outside of the replicas."""
+    total = of.whole("data-parallel-size", 1)
+    if of.has("data-parallel-rank") and not 0 <= of.whole("data-parallel-rank") < total:
+        yield Finding(
+            of.key("data-parallel-rank"),
+            f"data-parallel-rank is {of.whole('data-parallel-rank')}",
+            f"ranks go from 0 to {total - 1}",
+        )
+
+
+@rule("parallel.balancers", ERROR, versions=">=0.10", source="ParallelConfig.__post_init__")
+def balancers(of: Deployment) -> Iterator[Finding]:
+    """Load balancing of replicas that contradicts itself."""
+    modes = [
+        flag
+        for flag in (
+            "data-parallel-external-lb",
+            "data-parallel-hybrid-lb",
+            "data-parallel-multi-port-external-lb",
+        )
+        if of.on(flag)
+    ]
+    if len(modes) > 1:
+        yield Finding(of.key(modes[1]), f"{' and '.join(modes)}", "one mode only", drop(of.key(modes[1])))
+    if "data-parallel-external-lb" in modes and of.whole("data-parallel-size", 1) == 1:
+        key = of.key("data-parallel-external-lb")
+        yield Finding(key, "data-parallel-external-lb with one replica", "vLLM refuses", drop(key))
+    if "data-parallel-hybrid-lb" in modes and not of.has("data-parallel-size-local"):
+        key = of.key("data-parallel-hybrid-lb")
+        yield Finding(key, "data-parallel-hybrid-lb without data-parallel-size-local", "vLLM refuses")
+
+
+@rule("parallel.visible", WARNING, source="NVIDIA container toolkit: devices are numbered anew inside")
+def visible(of: Deployment) -> Iterator[Finding]:
+    """CUDA_VISIBLE_DEVICES names devices by the host's numbers inside a container that has only some."""
+    given, visible_ = of.profile.server.gpus, of.env("CUDA_VISIBLE_DEVICES")
+    if not of.in_container or not isinstance(given, list) or not visible_:
+        return
+    count = len(given)
+    named = [one for one in visible_.split(",") if one.strip().isdigit()]
+    if not any("all" in one for one in given) and any(int(one) >= count for one in named):
+        key = "server.env.CUDA_VISIBLE_DEVICES"
+        yield Finding(
+            key,
+            f"CUDA_VISIBLE_DEVICES is {visible_}, the container has {count} GPU{'s' * (count > 1)}",
+            f"inside they are numbered 0 to {count - 1}: no GPU is found",
+            drop(key),
+        )

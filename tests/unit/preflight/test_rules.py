@@ -1,0 +1,54 @@
+"""Every rule fires on a profile that has its fault, and is silent on one that has not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_vllm.preflight.rule import RULES, Severity
+from tests.unit.preflight.building import CASES, found, rules_of
+
+ROWS: list[dict[str, Any]] = CASES["case"]
+IDS = [f"{row['rule']}-{index}" for index, row in enumerate(ROWS)]
+
+
+def test_the_good_profile_is_good() -> None:
+    """Nothing at all is found in it, so each row shows its own fault."""
+    assert [one.text for one in found()] == []
+
+
+@pytest.mark.parametrize("row", ROWS, ids=IDS)
+def test_a_rule_fires(row: dict[str, Any]) -> None:
+    """On the bad profile, with a message that is one line and names a key."""
+    spoken = [one for one in found(row["bad"], row.get("without")) if one.rule == row["rule"]]
+
+    assert spoken
+    assert all("\n" not in one.text and one.key and one.observed for one in spoken)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=IDS)
+def test_a_rule_is_silent(row: dict[str, Any]) -> None:
+    """On the good one."""
+    missing = row.get("without") if "good" in row else None
+
+    assert row["rule"] not in rules_of(found(row.get("good", ""), missing))
+
+
+def test_every_rule_has_a_row() -> None:
+    """No rule is without a test, no row without a rule."""
+    assert {row["rule"] for row in ROWS} == set(RULES)
+
+
+def test_there_are_many() -> None:
+    """At least eighty, each with a source and one line of summary."""
+    assert len(RULES) >= 80
+    assert [one.name for one in RULES.values() if not one.source or len(one.summary) > 110] == []
+
+
+def test_an_unknown_version_makes_no_error_of_a_guess() -> None:
+    """The facts of the newest version are applied, and what rests on them is a warning at most."""
+    overlay = 'server.image = "registry.example/vllm:mine"\nserver.args.enable-eplb = true'
+    spoken = [one for one in found(overlay) if one.rule == "parallel.balance-alone"]
+
+    assert [one.severity for one in spoken] == [Severity.WARNING]
