@@ -84,6 +84,8 @@ class ModelFile(Part):
     """Parameters that take part in one token; derived unless told."""
     hybrid: bool = False
     """Whether some layers keep a recurrent state instead of a KV cache."""
+    state_bytes: int = 0
+    """Bytes of recurrent state per such layer and sequence; 0 where it is not known."""
     tool_parsers: list[str] = Field(default_factory=list)
     """Tool parsers that fit its template, the best first."""
     reasoning_parser: str | None = None
