@@ -156,6 +156,37 @@ def import_(
 
 
 @app.command()
+def preflight(
+    name: Annotated[str, typer.Argument(help="A profile's name, or a path to one.")],
+    rootdir: Rootdir = None,
+    as_json: AsJson = False,
+    fix: Annotated[
+        Path | None, typer.Option(help="Write the corrected profile here: its own file or a new one.")
+    ] = None,
+    sarif: Annotated[Path | None, typer.Option(help="Write SARIF 2.1.0 here, for code hosts.")] = None,
+    host: Annotated[
+        bool, typer.Option("--host", help="Ask this machine too: GPUs, memory, ports, other servers.")
+    ] = False,
+) -> None:
+    """Say what is wrong with a profile, before anything is started; exit status 1 with errors."""
+    from pytest_vllm import __version__
+    from pytest_vllm.preflight import command, render
+
+    root = _root(rootdir)
+    profile, found = command.findings_of(name, root, host=host)
+    if sarif is not None:
+        command.write_sarif(found, profile, root, __version__, sarif)
+    if as_json:
+        print_json(render.as_json(found, profile))
+    else:
+        print("\n".join([*render.lines(found, profile), render.summary(found, profile)]))
+    if fix is not None:
+        told = command.write_fixed(name, root, found, fix)
+        print("\n".join(told), file=sys.stderr if as_json else sys.stdout)
+    raise typer.Exit(command.exit_status(found))
+
+
+@app.command()
 def checks(
     area: Annotated[str | None, typer.Option(help="Only the checks of this suite.")] = None,
     as_json: AsJson = False,
