@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,10 @@ _FAMILIES = (
 _OWN_VARIABLES = re.compile(r"VLLM_SIM_")
 
 
+#: Memory of a machine that nobody named, as a multiple of the model's weights.
+ROOM = 4
+
+
 @dataclass
 class Deployment:
     """Everything that start-up rules and log lines look at."""
@@ -49,6 +53,8 @@ class Deployment:
     ) -> Deployment:
         """Look machine and model up and work out the memory."""
         machine, shape = hardware(options.hardware), model(options.model or str(args.get("model", "")))
+        if not options.hardware:  # nobody said what it runs on, so nothing says that it does not fit
+            machine = replace(machine, memory=max(machine.memory, ROOM * shape.weights))
         capacity = capacity_of(args, version, machine, shape, environ)
         if options.step > 0:
             capacity.pace = Pace(shared=options.step, per_token=0.0, overhead=0.0)
