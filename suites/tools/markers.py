@@ -58,13 +58,14 @@ def cut_marker(text: str) -> str:
 def written_call(text: str, names: Collection[str]) -> str:
     """A whole call of a known tool that a text holds as text; empty when there is none.
 
-    A broken call is the model's fault, not the parser's, so what is read here has to be well formed: JSON, a
-    closed XML function, or `[name(…)]` from end to end.
+    A broken call is the model's fault, not the parser's, so what is read here has to be well formed: JSON
+    after a marker, a closed XML function, or `[name(…)]` from end to end.
     """
     for name in names:
         word = re.escape(name)
         for found in re.finditer(rf'\{{\s*"name"\s*:\s*"{word}"', text):
-            if _reads(text[found.start() :]):
+            marked = any(marker in text[: found.start()] for marker in CALLS)
+            if marked and _reads(text[found.start() :]):
                 return text[found.start() : found.start() + 80]
         for pattern in (
             rf"<function={word}>.*?</function>",

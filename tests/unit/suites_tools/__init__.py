@@ -1,0 +1,1 @@
+"""The judgements of the suites for tool calls and reasoning."""
