@@ -69,7 +69,7 @@ def test_off_honoured(reasoning_off: Recording, reasoning_off_rendered: Recordin
 
 @check("reasoning.off.default", MUST, spec="fault:ai-dynamo/dynamo/issues/11703", needs=NEEDS)
 def test_off_default(vllm_server: Server, reasoning_default: Recording) -> None:
-    """Where the server's own default switches thinking off, plain questions get no thoughts."""
+    """A server whose default switches thinking off gives no thoughts."""
     given = vllm_server.args.get("default-chat-template-kwargs")
     default = json.loads(given) if isinstance(given, str) else given
     off = isinstance(default, dict) and default.get("enable_thinking") is False

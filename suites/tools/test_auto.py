@@ -56,7 +56,7 @@ def test_value(auto_value: Case, tools_auto_value: Recording) -> None:
 
 @check("tools.auto.parity", MUST, spec="fault:vllm-project/vllm/issues/40861", needs=STREAM)
 def test_parity(auto_value: Case, tools_auto_value: Recording, tools_auto_value_stream: Recording) -> None:
-    """A stream holds the call that the whole answer holds, with the same name and arguments."""
+    """A stream holds the call of the whole answer, name and arguments alike."""
     whole = ended(tools_auto_value)
     stream = ended(tools_auto_value_stream)
     need(whole.calls or stream.calls, "the model made no call")
@@ -169,7 +169,7 @@ def test_parallel_index(tools_auto_parallel_stream: Recording) -> None:
 def test_words_parity(
     tools_auto_words: Recording, tools_auto_words_again: Recording, tools_auto_words_stream: Recording
 ) -> None:
-    """Beside a call, a stream holds the text of the whole answer; white space at its end aside."""
+    """Beside a call, a stream holds the whole answer's text."""
     whole, again, stream = (
         ended(one) for one in (tools_auto_words, tools_auto_words_again, tools_auto_words_stream)
     )

@@ -22,7 +22,7 @@ def test_auto(tools_auto_weather: Recording) -> None:
 
 @check("tools.finish.auto-stream", MUST, spec=SPEC, needs=("tools", "stream"))
 def test_auto_stream(tools_auto_weather_stream: Recording) -> None:
-    """A streamed call that the model makes of its own accord finishes with `tool_calls`."""
+    """A streamed call of the model's own accord finishes with `tool_calls`."""
     said = ended(tools_auto_weather_stream)
     need(said.calls, "the model made no call")
 
@@ -31,7 +31,7 @@ def test_auto_stream(tools_auto_weather_stream: Recording) -> None:
 
 @check("tools.finish.forced", MUST, spec=SPEC, needs=("tools.required",))
 def test_forced(vllm_server: Server, forced_choice: Case, tools_forced_weather: Recording) -> None:
-    """A forced call finishes with the reason that vLLM gives for its tool choice."""
+    """A forced call finishes with vLLM's reason for its tool choice."""
     only_if(vllm_server.at_least("0.11.0"), OLD)
     said, reasons = ended(tools_forced_weather), REASONS[forced_choice.id]
     need(said.calls, "no call was made")
@@ -43,7 +43,7 @@ def test_forced(vllm_server: Server, forced_choice: Case, tools_forced_weather: 
 def test_forced_stream(
     vllm_server: Server, forced_choice: Case, tools_forced_weather_stream: Recording
 ) -> None:
-    """A streamed forced call finishes with the reason that vLLM gives for its tool choice."""
+    """A streamed forced call finishes with vLLM's reason for its tool choice."""
     only_if(vllm_server.at_least("0.11.0"), OLD)
     said, reasons = ended(tools_forced_weather_stream), REASONS[forced_choice.id]
     need(said.calls, "no call was made")

@@ -69,7 +69,7 @@ def test_one_named(vllm_recordings: Recordings) -> None:
 
 @check("tools.value", MUST, spec="openai:chat/create#tools", needs=NEEDS)
 def test_value(tool_value: Case, tools_forced_value: Recording) -> None:
-    """An argument arrives as the value that the schema allows, of its type, to the last character."""
+    """An argument is the value that the schema allows, to the last character."""
     said = ended(tools_forced_value)
     wrong = differences(said.calls, [(STORE, {"value": tool_value["value"]})])
 
@@ -96,7 +96,7 @@ def test_marked(marked_value: Case, tools_marked_value: Recording) -> None:
 
 @check("tools.marked-stream", MUST, spec=MARKED, needs=STREAM)
 def test_marked_stream(marked_value: Case, tools_marked_value_stream: Recording) -> None:
-    """A streamed argument may hold the markup of calls, and joins to the last character."""
+    """A streamed argument may hold the markup of calls, and joins whole."""
     said = ended(tools_marked_value_stream)
     wrong = differences(said.calls, [(STORE, {"value": marked_value["value"]})])
 
@@ -156,7 +156,7 @@ def test_many(tools_forced_many: Recording) -> None:
 def test_parity(
     forced_choice: Case, tools_forced_weather: Recording, tools_forced_weather_stream: Recording
 ) -> None:
-    """A stream holds as many forced calls as the whole answer, with the same names and arguments."""
+    """A stream holds the forced calls of the whole answer, arguments alike."""
     whole, stream = ended(tools_forced_weather), ended(tools_forced_weather_stream)
     need(whole.calls or stream.calls, f"{forced_choice.id}: no call in either mode")
     wrong = unlike(whole, stream)

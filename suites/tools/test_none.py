@@ -61,7 +61,7 @@ def test_prompt(
     tools_prompt_one: Recording,
     tools_prompt_none: Recording,
 ) -> None:
-    """The tool choice "none" leaves the tools in the prompt, unless the server is told to take them out."""
+    """The tool choice "none" leaves tools in the prompt, unless a flag removes them."""
     bare, with_tool, none = (
         one.ok["usage"]["prompt_tokens"] for one in (tools_prompt_bare, tools_prompt_one, tools_prompt_none)
     )

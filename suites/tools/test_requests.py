@@ -41,7 +41,7 @@ def test_schema(tool_schema: Case, tools_schema: Recording) -> None:
 
 @check("tools.default", MUST, spec=SPEC, needs=("chat",))
 def test_default(tools_default: Recording) -> None:
-    """Tools without a tool choice are taken, or refused with the flags that are missing."""
+    """Tools without a tool choice are taken, or the missing flags are named."""
     tools_default.answered()
     status, text = tools_default.status, tools_default.text
     named = "--enable-auto-tool-choice" in text and "--tool-call-parser" in text
