@@ -8,7 +8,7 @@ from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.containerline import pass_on, read_env_file
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.pick import Candidate, pick
-from pytest_vllm.profile.importers.shellwords import Word
+from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.variables import Variables, dotenv
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
 from pytest_vllm.profile.secrets import secret_name
@@ -84,7 +84,7 @@ class _Service:
             draft.note(node.line, "the service names no image (it is built): set [server] image")
         draft.deployment["name"] = self._text(node.get("container_name")) or self.name
         self._environment()
-        start = [self._resolved(_words(node.get(key))) for key in ("entrypoint", "command")]
+        start = [self._command(node.get(key)) for key in ("entrypoint", "command")]
         container.read_start(draft, start[0], start[1], self.names)
         self._settings()
         self._deploy()
@@ -95,8 +95,11 @@ class _Service:
     def _text(self, node: Node) -> str:
         return self.names.text(node.text, node.line)
 
-    def _resolved(self, words: list[Word]) -> list[Word]:
-        return [Word(self.names.text(word.text, word.line), word.line) for word in words]
+    def _command(self, node: Node) -> list[Word]:
+        """A string is filled in before it is split, a list after."""
+        if isinstance(node.value, str):
+            return [Word(word, node.line) for word in container.split(self._text(node))]
+        return resolved(_words(node), self.names)
 
     def _environment(self) -> None:
         for file in self.node.get("env_file").items:

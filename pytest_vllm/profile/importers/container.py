@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.shellwords import Word, commands
+from pytest_vllm.profile.importers.shellwords import Word, commands, resolved
 from pytest_vllm.profile.importers.vllmline import program_length, read_arguments
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Wo
         return words
     line = words[2].line
     for found in commands(texts[2], draft.origin, line):
-        inner = [Word(variables.text(word.text, word.line), word.line) for word in without_prefix(found)]
+        inner = resolved(without_prefix(found), variables)
         if program_length([word.text for word in inner]):
             draft.note(line, f"the shell around vLLM ({' '.join(texts[:2])}) is left out")
             return inner

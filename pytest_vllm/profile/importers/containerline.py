@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.runoptions import SHORT, SWITCHES, VALUED
-from pytest_vllm.profile.importers.shellwords import Word
+from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.variables import dotenv, secret_mark
 from pytest_vllm.profile.secrets import secret_name
 from pytest_vllm.profile.words import unknown
@@ -49,7 +49,7 @@ def read_run(origin: Origin, words: list[Word], variables: Callable[[Draft], Var
     reader = _RunLine(draft, words, start, names)
     for name, value, line in reader.options():
         reader.option(name, value, line)
-    rest = [Word(names.text(word.text, word.line), word.line) for word in words[reader.at :]]
+    rest = resolved(words[reader.at :], names)
     if not rest:
         raise origin.problem(words[0].line, f"`{engine} run` names no image", "complete the line")
     draft.set("image", rest[0].text, rest[0].line)

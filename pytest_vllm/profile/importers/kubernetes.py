@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.pick import Candidate, pick
-from pytest_vllm.profile.importers.shellwords import Word
+from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.variables import Variables, secret_mark
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
 
@@ -88,7 +88,7 @@ class _Container:
             kind, reference = (source.pairs or [("envFrom", NOTHING)])[0]
             draft.lost(source.line, f"envFrom {kind} {reference.get('name').text}".strip())
         start = [
-            [Word(self.names.text(one.text, one.line), one.line) for one in node.get(key).items]
+            resolved([Word(one.text, one.line) for one in node.get(key).items], self.names)
             for key in ("command", "args")
         ]
         container.read_start(draft, start[0], start[1], self.names)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.launch import docker, podman
+from pytest_vllm.launch.docker import connect
+from pytest_vllm.launch.docker import url_from as docker_url
+from pytest_vllm.launch.podman import url_from as podman_url
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.draft import Draft
@@ -37,10 +39,10 @@ def read_running(name: str, environ: Mapping[str, str]) -> Draft:
 
 def _engine(environ: Mapping[str, str]) -> Any:
     try:
-        return docker.connect(docker.url_from(environ))
+        return connect(docker_url(environ))
     except BootError as first:
         try:
-            return docker.connect(podman.url_from(environ))
+            return connect(podman_url(environ))
         except BootError:
             text = f"{PREFIX}…: {first.what}; {first.try_[0]}"
             raise ImportProblem(text) from first

@@ -29,14 +29,15 @@ quiet read-only replace rm sig-proxy tls-verify tty
 SWITCHES = frozenset(_SWITCHES.split())
 
 _VALUED = """
-add-host annotation arch attach authfile blkio-weight cap-add cap-drop cgroup-parent cgroupns cgroups cidfile
-conmon-pidfile cpu-period cpu-quota cpu-shares cpus cpuset-cpus cpuset-mems detach-keys device
+add-host annotation arch attach authfile blkio-weight cap-add cap-drop cgroup-parent cgroupns cgroups
+cidfile conmon-pidfile cpu-period cpu-quota cpu-shares cpus cpuset-cpus cpuset-mems detach-keys device
 device-cgroup-rule dns dns-option dns-search domainname entrypoint env env-file expose gpus group-add
 health-cmd health-interval health-retries health-start-interval health-start-period health-timeout
-hooks-dir hostname ip ip6 ipc isolation kernel-memory label label-file link log-driver log-opt mac-address memory
-memory-reservation memory-swap memory-swappiness mount name net network network-alias oom-score-adj pid pids-limit platform pod
-publish pull restart runtime sdnotify secret security-opt shm-size stop-signal stop-timeout storage-opt sysctl
-systemd tmpfs ulimit umask user userns uts volume volume-driver volumes-from workdir
+hooks-dir hostname ip ip6 ipc isolation kernel-memory label label-file link log-driver log-opt
+mac-address memory memory-reservation memory-swap memory-swappiness mount name net network network-alias
+oom-score-adj pid pids-limit platform pod publish pull restart runtime sdnotify secret security-opt
+shm-size stop-signal stop-timeout storage-opt sysctl systemd tmpfs ulimit umask user userns uts volume
+volume-driver volumes-from workdir
 """
 #: Options with one.
 VALUED = frozenset(_VALUED.split())

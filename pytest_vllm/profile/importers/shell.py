@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers import container, containerline
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.pick import Candidate, pick
-from pytest_vllm.profile.importers.shellwords import Word, commands
+from pytest_vllm.profile.importers.shellwords import Word, commands, resolved
 from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.vllmline import USUAL, program_length
 from pytest_vllm.profile.secrets import secret_name
@@ -50,7 +50,7 @@ def read_shell(origin: Origin, service: str | None) -> Draft:
     """The one command of a script that starts vLLM. Raises ImportProblem when there is none, or a choice."""
     found, others, exported = _commands(origin)
     candidates = [Candidate(_name(one, found), one.words[0].line) for one in found]
-    chosen = found[pick(origin, candidates, service, "command that starts vLLM")]
+    chosen = found[pick(origin, candidates, service, "command")]
     draft = read_command(origin, chosen.words, _variables(origin, chosen.values))
     for name, word in {**(exported if draft.server["launcher"] == "process" else {}), **chosen.env}.items():
         names = _variables(origin, chosen.values)(draft)
@@ -69,8 +69,8 @@ def read_command(origin: Origin, words: list[Word], variables: Callable[[Draft],
         return containerline.read_run(origin, words, variables)
     draft = Draft(origin, "process", "shell")
     names = variables(draft)
-    resolved = [Word(_home(names.text(word.text, word.line), origin), word.line) for word in words]
-    container.read_start(draft, [], resolved, names)
+    known = [Word(_home(word.text, origin), word.line) for word in resolved(words, names)]
+    container.read_start(draft, [], known, names)
     if draft.server.get("command") == USUAL:
         del draft.server["command"]
     return draft
@@ -122,7 +122,7 @@ def _assignments(words: list[Word]) -> tuple[dict[str, Word], list[Word]]:
         match = _ASSIGNMENT.fullmatch(word.text)
         if match is None:
             return env, words[at:]
-        env[match[1]] = Word(match[2], word.line)
+        env[match[1]] = Word(match[2], word.line, word.bare)
     return env, []
 
 

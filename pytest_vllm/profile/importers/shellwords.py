@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.variables import DOLLAR
+from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.variables import Variables
 
 #: A backslash that continues the line, with what guides write behind it.
 _CONTINUED = re.compile(r"\\[ \t]*(?:#[^\n]*)?\n")
@@ -28,10 +30,11 @@ _FENCE = re.compile(r"^[ \t]*```[^\n]*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Word:
-    """A word and the line that it begins on."""
+    """A word, the line that it begins on, and whether it was bare: a shell splits what that becomes."""
 
     text: str
     line: int
+    bare: bool = False
 
 
 def commands(text: str, origin: Origin, first: int = 1) -> list[list[Word]]:
@@ -44,6 +47,19 @@ def commands(text: str, origin: Origin, first: int = 1) -> list[list[Word]]:
     """
     text = _FENCE.sub("", _PROMPT.sub("", text))
     return [found for found in _Reader(text, origin, first).commands() if found]
+
+
+def resolved(words: Sequence[Word], names: Variables) -> list[Word]:
+    """Words with their names replaced; a bare one may become several, or none. A key's name stays a name."""
+    found: list[Word] = []
+    for place, word in enumerate(words):
+        flag, equals, _ = word.text.partition("=")
+        before = flag if equals else words[place - 1].text if place else ""
+        secret = before.startswith("--") and secret_name(before)
+        text = names.text(word.text, word.line, secret=secret)
+        parts = text.split() if word.bare and "$" in word.text else [text]
+        found += [Word(part, word.line) for part in parts]
+    return found
 
 
 class _Reader:
@@ -83,9 +99,10 @@ class _Reader:
         return True
 
     def _word(self) -> Word:
-        start, parts = self.line, []
+        start, parts, bare = self.line, [], True
         while self.at < len(self.text):
             here = self.text[self.at]
+            bare = bare and here not in "'\"\\"
             if here in " \t\n;&|" or _CONTINUED.match(self.text, self.at):
                 break
             if here == "'":
@@ -100,7 +117,7 @@ class _Reader:
             else:
                 parts.append(here)
                 self.at += 1
-        return Word("".join(parts), start)
+        return Word("".join(parts), start, bare)
 
     def _braced(self) -> str:
         """`${…}` and `$(…)` whole, whatever stands in them."""

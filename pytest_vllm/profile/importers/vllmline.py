@@ -68,7 +68,7 @@ def _positional(draft: Draft, word: Word) -> None:
 
 
 def _known(draft: Draft, written: str, line: int) -> Flag:
-    name = canonical(written)
+    name = canonical(written.partition(".")[0])
     found = flag_of(name)
     if found is None:
         similar = flag_status(written).similar
@@ -113,8 +113,7 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
     name = flag.name
     spelled = written.lstrip("-").replace("_", "-")
     if "." in spelled:
-        key = f"{name}.{written.partition('.')[2]}"
-        draft.set_arg(key, _json_or_text(given[0]) if given else True, line)
+        _nested(draft, name, spelled.partition(".")[2], _json_or_text(given[0]) if given else True, line)
         return
     if re.fullmatch(r"O\d", spelled):
         draft.set_arg(name, int(spelled[1:]), line)
@@ -130,6 +129,19 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
     elif name in draft.args and draft.args[name] != value:
         draft.note(line, f"{written} is given twice; the last counts, as in vLLM")
     draft.set_arg(name, value, line)
+
+
+def _nested(draft: Draft, name: str, path: str, value: Any, line: int) -> None:
+    """`--compilation-config.pass_config.fuse 1` as the table that it fills."""
+    known = draft.args.get(name)
+    whole: dict[str, Any] = dict(known) if isinstance(known, dict) else {}
+    table = whole
+    *outer, last = path.replace("-", "_").split(".")
+    for key in outer:
+        table[key] = dict(table.get(key, {}))
+        table = table[key]
+    table[last] = value
+    draft.set_arg(name, whole, line)
 
 
 def typed(name: str, given: Sequence[str]) -> Any:
