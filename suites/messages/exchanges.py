@@ -154,6 +154,12 @@ def messages_tools(server: Server) -> Request:
     return say(server, tools=[tool()], expect=None)
 
 
+@exchange("messages.models")
+def messages_models(server: Server) -> Request:
+    """The list of models, which tells the context length."""
+    return server.get("/v1/models")
+
+
 @exchange("messages.x-api-key")
 def messages_x_api_key(server: Server) -> Request:
     """A request with the key where Anthropic's clients put it."""

@@ -63,12 +63,13 @@ def test_agent(
 
 
 @check("messages.agent.context", SHOULD, spec="fault:vllm-project/vllm/issues/44576", needs=NEEDS)
-def test_context(vllm_profile: Profile, vllm_server: Server) -> None:
+def test_context(vllm_profile: Profile, vllm_server: Server, messages_models: Recording) -> None:
     """A server whose profile promises messages and tools has a context that agents can use."""
     promised = {"messages", "tools"} <= set(vllm_profile.expect.capabilities)
     only_if(promised, "the profile does not promise messages with tools")
-    only_if(vllm_server.max_model_len is not None, "the server does not tell its context length")
-    length = vllm_server.max_model_len or 0
+    told = {row.get("id"): row.get("max_model_len") for row in messages_models.ok.get("data") or []}
+    length = told.get(vllm_server.model)
+    only_if(length is not None, "the server does not tell its context length")
 
     assert length >= 32768, f"max_model_len is {length}; agents send prompts of 20,000 tokens and more"
 

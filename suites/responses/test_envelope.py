@@ -183,7 +183,7 @@ def test_echo(responses_plain: Recording) -> None:
     assert not wrong, "; ".join(wrong)
 
 
-@check("responses.stored.same", SHOULD, spec="openai:responses/get", needs=NEEDS)
+@check("responses.stored.same", MUST, spec="openai:responses/get", needs=NEEDS)
 def test_stored(responses_stored: Recording, responses_retrieved: Recording) -> None:
     """A response that was stored is given back as it was."""
     only_if(responses_retrieved.status != 404, "responses are not stored (VLLM_ENABLE_RESPONSES_API_STORE)")
