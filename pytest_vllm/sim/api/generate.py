@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.api.admission import admit
 from pytest_vllm.sim.api.events import DONE, Event
 from pytest_vllm.sim.engine.core import EngineDead
 from pytest_vllm.sim.engine.sequence import Sequence
@@ -71,7 +72,8 @@ class Generation:
         self.sequences.append(sequence)
 
     def submit(self, n: int) -> None:
-        """Hand all sequences to the engine. Raises ApiError when it is dead."""
+        """Hand all sequences to the engine. Raises ApiError when it is dead or has too much to do."""
+        admit(self.server, len(self.sequences))
         self.n = n
         self.open = len(self.sequences)
         self.call.on_gone.append(self.abort)

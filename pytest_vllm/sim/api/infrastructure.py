@@ -108,9 +108,7 @@ async def metrics(server: Server, call: Call) -> Reply:
 async def load(server: Server, call: Call) -> Reply:
     """Requests in progress, when they are tracked."""
     del call
-    return Reply.json(
-        {"server_load": server.load if server.settings.args.get("enable_server_load_tracking") else 0}
-    )
+    return Reply.json({"server_load": server.load})
 
 
 async def schema(server: Server, call: Call) -> Reply:

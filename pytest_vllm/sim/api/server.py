@@ -8,6 +8,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.api.admission import track
 from pytest_vllm.sim.api.auth import cors_headers, preflight, refused
 from pytest_vllm.sim.api.reply import HANG, JSON, Exchange, Reply
 from pytest_vllm.sim.api.shapes import Shapes
@@ -56,6 +57,7 @@ class Server:
     async def _answer(self, call: Call) -> None:
         path = self.route_of(call.request.path)
         call.on_end.append(lambda status, sent: self.meters.count(call, path, status, sent))
+        track(self, call, path)
         try:
             reply = self.hooks.run("route", None, call.request)
             if reply == HANG:

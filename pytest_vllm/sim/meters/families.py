@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.api.admission import REASONS as ADMISSION
 from pytest_vllm.sim.versions import Version, facts
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _labelled(  # noqa: PLR0911 - one return per family
     if name == "prompt_tokens_cached_by_source_total":
         return "source", {"device": cached, "host": 0, "p2p": 0, "disk": 0, "external_unspecified": 0}
     if name == "admission_rejections_total":
-        return "reason", {"max_num_queued_reqs": 0, "max_num_queued_tokens": 0}
+        return "reason", {reason: stats.rejected[reason] for reason in ADMISSION}
     return None
 
 

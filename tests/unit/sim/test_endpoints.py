@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
+import socket
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -181,3 +183,27 @@ def test_browsers_ask_first(
 
     assert answer.status == status
     assert answer.headers.get("access-control-allow-origin") == origin
+
+
+def test_too_many_requests_are_turned_away(simulated: Callable[..., Client]) -> None:
+    """503 and a count; the limit is on sequences."""
+    sim = simulated("m", "--max-num-queued-reqs", "2")
+    answer = sim.chat("Hi", temperature=1, n=3, max_tokens=1)
+
+    assert (answer.status, answer.json["error"]["type"]) == (503, "Service Unavailable")
+    assert sim.counter("vllm:admission_rejections_total") == 1
+    assert sim.chat("Hi", temperature=1, n=2, max_tokens=1).status == 200
+
+
+def test_load_tells_what_is_in_progress(simulated: Callable[..., Client]) -> None:
+    """Where it is tracked."""
+    sim = simulated("m", "--enable-server-load-tracking", "--max-model-len", "4096")
+    body = {"prompt": "x", "max_tokens": 4000, "ignore_eos": True, "stream": True}
+    with socket.create_connection(("127.0.0.1", sim.sim.boot.port), 10) as connection:
+        data = json.dumps(body).encode()
+        head = "POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        connection.sendall(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data)
+        assert b" 200 OK" in connection.recv(100)
+        busy = sim.get("/load").json
+
+    assert busy == {"server_load": 1}
