@@ -74,11 +74,11 @@ def test_tool(reasoning_plain: Recording, tools_forced_single: Recording, reason
     needs=("reasoning", "tools.required", "stream"),
 )
 def test_tool_stream(
-    reasoning_plain: Recording, tools_forced_single: Recording, reasoning_tool_stream: Recording
+    reasoning_plain: Recording, tools_forced_two_stream: Recording, reasoning_tool_stream: Recording
 ) -> None:
     """After streamed thoughts, a required call is made."""
     able(reasoning_plain)
-    need(said(tools_forced_single).called, "without thoughts a required call is not made either")
+    need(said(tools_forced_two_stream).called, "without thoughts a required call is not made either")
     answer = said(reasoning_tool_stream)
     need(answer.ended, f"finish_reason {answer.finish!r}")
 

@@ -223,7 +223,7 @@ def _kimi_stream(events: list[Event], exchange: Exchange) -> list[Event]:
 
 
 both(
-    "tools.ids-not-kimi's",
+    "tools.ids-of-another-model",
     "Kimi's calls have ids that its template can't read back.",
     _kimi,
     _kimi_stream,
