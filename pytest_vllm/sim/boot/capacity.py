@@ -51,6 +51,7 @@ class Capacity:
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 2048
     prefix_caching: bool = True
+    by_priority: bool = False
     drafted: int = 0
     chunked_prefill: bool = True
     kv_memory: float = 2.0 * GIB
@@ -93,6 +94,7 @@ def capacity_of(
         max_num_seqs=seqs,
         max_num_batched_tokens=tokens,
         prefix_caching=caches(args, version, shape),
+        by_priority=args.get("scheduling_policy") == "priority",
         drafted=drafted_tokens(args),
         chunked_prefill=chunked,
         kv_bytes=kv_bytes,

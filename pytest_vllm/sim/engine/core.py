@@ -64,7 +64,7 @@ class Engine:
         if self.dead:
             raise EngineDead
         sequence.queued = self.clock.now()
-        self.waiting.append(sequence)
+        self.scheduler.queue(sequence)
         self.wake()
 
     def abort(self, sequence: Sequence) -> None:

@@ -27,6 +27,12 @@ class Scheduler:
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
 
+    def queue(self, sequence: Sequence) -> None:
+        """Put a sequence last, or before those that are less urgent where priorities count."""
+        self.waiting.append(sequence)
+        if self.capacity.by_priority:
+            self.waiting = deque(sorted(self.waiting, key=_urgency))
+
     def plan(self) -> Plan:
         """Sequences of the next step with the tokens that each computes."""
         budget = self.capacity.max_num_batched_tokens
@@ -122,7 +128,7 @@ class Scheduler:
         if need <= 0:
             return True
         while not self.pool.take(need):
-            victim = self.running[-1]
+            victim = max(self.running, key=_urgency) if self.capacity.by_priority else self.running[-1]
             self._preempt(victim)
             if victim is sequence:
                 return False
@@ -137,3 +143,7 @@ class Scheduler:
         sequence.preemptions += 1
         self.stats.counters["num_preemptions"] += 1
         self.waiting.appendleft(sequence)
+
+
+def _urgency(sequence: Sequence) -> tuple[int, float]:
+    return sequence.priority, sequence.arrived

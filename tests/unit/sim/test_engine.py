@@ -244,3 +244,21 @@ def test_drafts_change_the_pace_and_not_the_text(sim: Client, simulated: Callabl
     assert count("draft_tokens") == 3 * count("drafts")
     assert count("accepted_tokens_per_pos") == count("accepted_tokens")
     assert drafting.chat("Hi", temperature=1, min_p=0.1).status == 400
+
+
+@pytest.mark.parametrize(("by_priority", "order"), [(False, "abc"), (True, "bca")])
+def test_the_most_urgent_comes_first_where_priorities_count(by_priority: bool, order: str) -> None:
+    """The lower the number, the sooner; otherwise who came first."""
+    watcher = Watcher()
+    engine = engine_of(max_num_seqs=1, by_priority=by_priority)
+
+    async def go() -> None:
+        watcher.wanted = 3
+        for name, priority in (("a", 5), ("b", 1), ("c", 2)):
+            sequence = sequence_of(name, watcher, 8, 1)
+            sequence.priority = priority
+            engine.submit(sequence)
+        await asyncio.wait_for(watcher.ended.wait(), 10)
+
+    asyncio.run(go())
+    assert "".join(watcher.order) == order
