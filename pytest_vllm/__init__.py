@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_vllm.exchanges import Case, cases, exchange
     from pytest_vllm.locate import case_file
     from pytest_vllm.metrics import Metrics
+    from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.recordings import Recordings
     from pytest_vllm.schemas import schema_faults
@@ -49,6 +50,7 @@ __all__ = [
     "Case",
     "Event",
     "Family",
+    "Figures",
     "Metrics",
     "Profile",
     "Recording",
@@ -76,6 +78,7 @@ _HOMES = {
     "Case": "exchanges",
     "Event": "wire.sse",
     "Family": "verdict",
+    "Figures": "profile.derived",
     "Metrics": "metrics",
     "Profile": "profile.model",
     "Recording": "wire.recording",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import openai
 
     from pytest_vllm.metrics import Metrics
+    from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.recordings import Recordings
     from pytest_vllm.session import GateSession
@@ -71,6 +72,14 @@ def vllm_recordings(vllm_session: GateSession, vllm_profile_name: str) -> Record
 def vllm_log(vllm_session: GateSession, vllm_profile_name: str) -> tuple[tuple[float, str], ...]:
     """The server's log until the end of the recording: (seconds since the epoch, line); empty for attach."""
     return vllm_session.state(vllm_profile_name).log()
+
+
+@pytest.fixture(scope="session")
+def vllm_figures(vllm_profile: Profile, request: pytest.FixtureRequest) -> Figures | None:
+    """What hardware and model of the profile allow: ceilings; None when it names none that are known."""
+    from pytest_vllm.profile.derived import figures_of  # noqa: PLC0415 - only checks of speed pay for it
+
+    return figures_of(vllm_profile, request.config.rootpath)
 
 
 @pytest.fixture(scope="session")

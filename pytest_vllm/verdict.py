@@ -144,15 +144,21 @@ def decide(results: Iterable[Result], *, own_failures: int = 0, strict: bool = F
     return Decision(Answer.GO, f"{decided} checks decided, none failed", counts, failed, undecided)
 
 
+#: The check that fails when the server computes nothing at all.
+SIGN_OF_LIFE = "health.generates"
+
+
 def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
     """Failing checks, the likeliest culprit's area first.
 
     One fault often shows in several areas. The area where it lies has most of its decided checks failing:
-    areas are ranked by that share, checks keep their order within an area.
+    areas are ranked by that share, checks keep their order within an area. A server that does not generate
+    fails everywhere: then the area that says so comes first.
     """
     decided = Counter(r.area for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
     failures = Counter(r.area for r in failing)
-    return sorted(failing, key=lambda r: -failures[r.area] / decided[r.area])
+    silent = {r.area for r in failing if r.check == SIGN_OF_LIFE}
+    return sorted(failing, key=lambda r: (r.area not in silent, -failures[r.area] / decided[r.area]))
 
 
 def _no_go(failed: tuple[Result, ...], own_failures: int, *, strict: bool) -> str:

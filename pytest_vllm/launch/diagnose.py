@@ -109,7 +109,8 @@ def boot_error(
     evidence = tuple(lines[-LAST_LINES:])
     if found.number:
         evidence = (_shown(lines, first), *lines[first + 1 : first + found.cause.lines])
-    return BootError(what, evidence=evidence, means=found.means, try_=(*found.tries, *try_))
+    tries = (*found.tries, *try_)
+    return BootError(what, evidence=evidence, means=found.means, try_=tries, cause=found.cause.id)
 
 
 def daemon_error(what: str, words: str, *, means: str = "", try_: tuple[str, ...] = ()) -> BootError:

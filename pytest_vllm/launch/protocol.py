@@ -61,14 +61,22 @@ class BootError(Exception):
         evidence: lines that show it (log lines, the daemon's words).
         means: what it means, empty when unknown.
         try_: the next steps.
+        cause: id of the known cause (causes.toml), empty when it is none of these.
     """
 
     def __init__(
-        self, what: str, *, evidence: tuple[str, ...] = (), means: str = "", try_: tuple[str, ...] = ()
+        self,
+        what: str,
+        *,
+        evidence: tuple[str, ...] = (),
+        means: str = "",
+        try_: tuple[str, ...] = (),
+        cause: str = "",
     ) -> None:
         """Keep the parts; `str()` is the first sentence."""
         super().__init__(what)
         self.what, self.evidence, self.means, self.try_ = what, evidence, means, try_
+        self.cause = cause
 
 
 class Handle(Protocol):

@@ -12,6 +12,7 @@ from pytest_vllm import judge
 from pytest_vllm.collect import area_of
 from pytest_vllm.exchanges import by_fixture_name, fixture_name, key_of
 from pytest_vllm.planning import check_key, exchanges_of, params_of, spec_of
+from pytest_vllm.profile.derived import figures_of
 from pytest_vllm.verdict import Result, Verdict, grade
 from pytest_vllm.wire.recording import NotRun, Undecided
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from pytest_vllm.runstate import ServerState
     from pytest_vllm.target import Server
     from pytest_vllm.wire.recording import Recording
+
+
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -194,4 +198,5 @@ def _argument(name: str, check: Check, view: View) -> Any:
         "vllm_profile": view.profile,
         "vllm_capabilities": view.server.capabilities,
         "vllm_log": view.state.log(),
+        "vllm_figures": figures_of(view.profile, ROOT),
     }[name]

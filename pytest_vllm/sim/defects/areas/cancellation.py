@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
 from pytest_vllm.sim.defects.edit import choices
-from pytest_vllm.sim.defects.registry import defect
+from pytest_vllm.sim.defects.registry import add, defect
 from pytest_vllm.sim.defects.scope import COMPLETIONS
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.events import Event
     from pytest_vllm.sim.engine.sequence import Sequence
+    from pytest_vllm.sim.http.request import Request
 
 #: A neighbour's stream, longer than most and shorter than those that are left.
 NEIGHBOUR = 40
@@ -39,26 +41,46 @@ def choices_ignored(ignored: bool, sequence: Sequence) -> bool:
     return ignored or again
 
 
-@defect(
-    "cancellation.refuses-long",
-    on="reply",
-    paths=(COMPLETIONS,),
-    catches=["cancellation.answered"],
-)
-def refuses_long(reply: Reply, exchange: Exchange) -> Reply:
+def _asked(request: Request) -> dict[str, Any]:
+    """The JSON body of a completion request; empty for others."""
+    try:
+        body = json.loads(request.body) if request.path == COMPLETIONS else None
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {}
+
+
+@defect("cancellation.refuses-long", on="route", catches=["cancellation.answered"])
+def refuses_long(value: Any, request: Request) -> Any:
     """A server that is busy with what was left refuses others."""
-    if (exchange.body or {}).get("prompt") == "Hello" and exchange.body.get("max_tokens") == 1:
+    if _asked(request).get("max_tokens") == NEIGHBOUR:
         return Reply(429, b'{"error": {"message": "too many requests", "code": 429}}', [JSON])
-    return reply
+    return value
 
 
-@defect("cancellation.ends-engine", on="cancel", faults=["ROBUST-015"], catches=["cancellation.alive"])
-def ends_engine(ignored: bool, sequence: Sequence) -> bool:
-    """The engine core dies when a client leaves."""
-    server = getattr(sequence.listener, "server", None)
-    if server is not None:
-        server.engine.die()
+_ended = {"times": 0}
+
+
+def _ends(ignored: bool, sequence: Sequence) -> bool:
+    _ended["times"] += sequence.done > 0
     return ignored
+
+
+def _restarts(value: Any, request: Request) -> Any:
+    asked = _asked(request)
+    if not _ended["times"] or asked.get("prompt") != "Hello" or asked.get("max_tokens") != 1:
+        return value
+    _ended["times"] = 0
+    return Reply(500, b'{"error": {"message": "EngineCore encountered an issue", "code": 500}}', [JSON])
+
+
+add(
+    "cancellation.ends-engine",
+    "The engine core dies when a client leaves: the next request fails, then it is restarted.",
+    {"cancel": _ends, "route": _restarts},
+    faults=["ROBUST-015"],
+    catches=["cancellation.alive"],
+)
 
 
 @defect(

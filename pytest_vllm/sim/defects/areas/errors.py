@@ -18,7 +18,7 @@ BOTH = (CHAT, COMPLETIONS)
 TOO_LONG = "maximum context length"
 
 
-@defect("errors.content-type", on="reply", paths=BOTH, catches=["errors.envelope.json"])
+@defect("errors.content-type", on="reply", paths=(COMPLETIONS,), catches=["errors.envelope.json"])
 def plain_text(reply: Reply, exchange: Exchange) -> Reply:
     """Refusals say text/plain where they are JSON."""
     del exchange
@@ -98,7 +98,7 @@ _each(
 )
 
 
-@defect("errors.string", on="json", paths=BOTH, catches=["errors.envelope.keys"])
+@defect("errors.string", on="json", paths=(COMPLETIONS,), catches=["errors.envelope.keys"])
 def error_is_text(body: Any, exchange: Exchange) -> Any:
     """An error is a bare text instead of an object."""
     del exchange
@@ -112,7 +112,7 @@ def error_is_flat(body: Any, exchange: Exchange) -> Any:
     return {"object": "error", **_error(body)} if _error(body) else body
 
 
-@defect("errors.no-json", on="reply", paths=BOTH, catches=["errors.envelope.json"])
+@defect("errors.no-json", on="reply", paths=(COMPLETIONS,), catches=["errors.envelope.json"])
 def no_json(reply: Reply, exchange: Exchange) -> Reply:
     """Refusals are a page of HTML under the name of JSON."""
     del exchange

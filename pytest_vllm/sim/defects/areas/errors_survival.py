@@ -39,7 +39,7 @@ def _breaks(name: str, asked: Callable[[Asked], object], summary: str, path: str
         return _failure() if found else reply
 
     rewritten.__doc__ = summary
-    defect(name, on="reply", area="errors", **facts)(rewritten)
+    defect(name, on="reply", **facts)(rewritten)
 
 
 _breaks(
@@ -56,6 +56,7 @@ _breaks(
     COMPLETIONS,
     faults=["ERROR-008", "ROBUST-024"],
     catches=["errors.survived"],
+    area="completions",
 )
 _breaks(
     "errors.history-content-and-calls",
@@ -66,7 +67,8 @@ _breaks(
     "A history with content and tool calls in one message ends in a server error.",
     CHAT,
     faults=["ERROR-010"],
-    catches=["errors.survived", "tools.history"],
+    catches=["tools.history.shape"],
+    area="tools",
 )
 _breaks(
     "errors.type-confusion",
@@ -95,9 +97,9 @@ def _takes(name: str, asked: Callable[[Asked], object], summary: str, **facts: A
 
 
 _takes(
-    "errors.negative-temperature-taken",
-    lambda body: isinstance(body.get("temperature"), int | float) and body["temperature"] < 0,
-    "Parameters below their range are taken.",
+    "errors.range-not-checked",
+    lambda body: body.get("top_p") in (0, 2) or body.get("min_p") == 2,
+    "Parameters beyond their range are taken.",
     catches=["errors.refused"],
 )
 _takes(
@@ -188,13 +190,7 @@ _ends_engine(
 )
 def one_too_many(body: Any, exchange: Exchange) -> Any:
     """After a refusal the next answer has a token more than was asked for."""
-    asked = _body(exchange)
-    if (
-        asked.get("prompt") == "Hi"
-        and asked.get("max_tokens") == 1
-        and isinstance(body, dict)
-        and body.get("usage")
-    ):
+    if {**_body(exchange), "model": ""} == SHORT and isinstance(body, dict) and body.get("usage"):
         body["usage"]["completion_tokens"] += 1
         body["usage"]["total_tokens"] += 1
     return body

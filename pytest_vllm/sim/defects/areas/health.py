@@ -11,26 +11,27 @@ from pytest_vllm.sim.defects.scope import COMPLETIONS, MODELS
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.boot.deployment import Deployment
     from pytest_vllm.sim.engine.core import Engine
 
 answers(
     "health.ping-missing", "The route /ping is gone.", ("/ping",), 404, b"{}", catches=["health.answered"]
 )
 spoil(
-    "health.version-of-a-branch",
+    "profile.version-of-a-branch",
     "The version is the name of a branch.",
     ("/version",),
     "version",
     "main",
-    catches=["health.version.readable"],
+    catches=["profile.version.expected", "health.version.readable"],
 )
 spoil(
-    "health.no-model",
+    "profile.no-model",
     "The list of models is empty.",
     (MODELS,),
     "data",
     [],
-    catches=["health.models.listed"],
+    catches=["profile.model.served", "health.models.listed"],
 )
 
 
@@ -105,4 +106,19 @@ add(
     {"finished": _dies, "health": _still_well},
     faults=["ROBUST-013", "ROBUST-030", "ROBUST-032"],
     catches=["health.generates", "health.truthful"],
+)
+
+
+def _gpu_fault(lines: list[str], deployment: Deployment) -> list[str]:
+    del deployment
+    line = "NVRM: Xid (PCI:0000:01:00): 13, Graphics Exception: illegal memory access"
+    return [*lines, line] if any("startup complete" in text for text in lines) else lines
+
+
+add(
+    "health.gpu-fault",
+    "The driver tells of a fault of the GPU, and the server goes on for a while.",
+    {"log": _gpu_fault},
+    faults=["ROBUST-036", "ROBUST-038", "ROBUST-039"],
+    catches=["health.log.no-gpu-fault"],
 )

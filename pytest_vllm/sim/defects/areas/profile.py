@@ -66,3 +66,18 @@ def gone_at_the_end(reply: Reply, exchange: Exchange) -> Reply:
     if asked.get("prompt") == "Hello" and asked.get("max_tokens") == 1 and "ignore_eos" not in asked:
         return Reply(500, b'{"error": {"message": "sample_tokens timed out", "code": 500}}', [JSON])
     return reply
+
+
+def _unchanged(lines: list[str], deployment: Any) -> list[str]:
+    del deployment
+    return lines
+
+
+add(
+    "profile.variable-unknown",
+    "A variable that was to choose the attention back end is one that this version no longer reads.",
+    {"log": _unchanged},
+    environ=["VLLM_ATTENTION_BACKEND=FLASHINFER"],
+    faults=["START-035"],
+    catches=["profile.log.variables-known"],
+)

@@ -1,0 +1,90 @@
+"""How this suite reads what an exchange did to the prefix cache."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm import Metrics, need, only_if
+
+from .exchanges import LARGEST, block_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_vllm import Recording, Server
+
+HITS = ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total")
+QUERIES = ("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total")
+NEEDS = ("metrics", "completions", "prefix-cache")
+
+
+@cache
+def _parsed(text: str) -> Metrics:
+    return Metrics(text)
+
+
+def grown(recording: Recording, names: Sequence[str]) -> int:
+    """How much a counter grew. Raises Undecided where that cannot be told."""
+    need(recording.status == 200, f"{recording.key} was answered with {recording.status or recording.error}")
+    need(recording.metrics_before and recording.metrics_after, "the metrics were not scraped")
+    before, after = _parsed(recording.metrics_before or ""), _parsed(recording.metrics_after or "")
+    need(not before.fault and not after.fault, f"the metrics cannot be read: {before.fault or after.fault}")
+    known = [name for name in names if after.value(name) is not None]
+    need(known, f"{names[0]} is not there")
+    return round(after.delta(before, known[0]) or 0.0)
+
+
+def hits(recording: Recording) -> int:
+    """Prompt tokens that an exchange found in the cache."""
+    return grown(recording, HITS)
+
+
+def length(recording: Recording) -> int:
+    """Tokens of the prompt that was sent."""
+    return len(recording.request.json["prompt"])
+
+
+def block(config: Recording) -> int:
+    """Tokens per block, where prefixes are found block by block."""
+    size = block_size(config.text) or 0
+    need(size, "cache_config_info tells no block size")
+    only_if(size <= LARGEST, f"blocks of {size} tokens, as on hybrid models, where other rules hold")
+    return size
+
+
+def findable(tokens: int, size: int, server: Server) -> tuple[int, ...]:
+    """How many tokens of a prompt that was computed before a request finds.
+
+    All full blocks but for the last token, which has to be computed; a drafting model may cost one more.
+    """
+    whole = (tokens - 1) // size * size
+    drafted = server.args.get("speculative-config")
+    return (whole, max(whole - size, 0)) if drafted else (whole,)
+
+
+def cached_tokens(recording: Recording) -> int:
+    """What the usage says was cached. Raises Undecided when it says nothing."""
+    details: Mapping[str, Any] = recording.ok["usage"].get("prompt_tokens_details") or {}
+    need(details.get("cached_tokens") is not None, "the usage tells no cached tokens")
+    return int(details["cached_tokens"])
+
+
+def text(recording: Recording) -> str:
+    """The tokens of an answer, as text."""
+    return "".join(entry["token"] for entry in entries(recording))
+
+
+def entries(recording: Recording) -> list[dict[str, Any]]:
+    """The answer's tokens with what else was likely, in the shape of a chat answer."""
+    given = recording.ok["choices"][0].get("logprobs") or {}
+    need(given.get("tokens") and given.get("top_logprobs"), "the answer has no log probabilities")
+    return [
+        {
+            "token": f"<{token}>",
+            "top_logprobs": [
+                {"token": f"<{name}>", "logprob": value} for name, value in (tops or {}).items()
+            ],
+        }
+        for token, tops in zip(given["tokens"], given["top_logprobs"], strict=True)
+    ]

@@ -1,0 +1,63 @@
+"""What a request held is free again once it is over, however it ended."""
+
+from pytest_vllm import MUST, Metrics, Recording, Recordings, check, need, unexpected
+
+SPEC = "fault:vllm-project/vllm/issues/50425"
+NEEDS = ("metrics", "completions")
+USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+#: What counts as nothing: a fraction of the cache.
+NOTHING = 0.005
+
+
+def held(recording: Recording) -> list[str]:
+    """The cache's usage right after an exchange, where it is more than nothing."""
+    need(recording.metrics_after, "the metrics were not scraped")
+    metrics = Metrics(recording.metrics_after or "")
+    need(not metrics.fault, f"the metrics cannot be read: {metrics.fault}")
+    values = [(name, metrics.value(name)) for name in USAGE]
+    need(any(value is not None for _, value in values), "the cache's usage is not there")
+    return [f"{name} is {value:.4f}" for name, value in values if value is not None and value > NOTHING]
+
+
+@check("memory.answered", MUST, spec=SPEC, needs=("completions",), exchanges=("memory.",))
+def test_answered(vllm_recordings: Recordings) -> None:
+    """Requests of any length that the context allows are answered, longer ones refused."""
+    wrong = unexpected(r for r in vllm_recordings.of("memory.") if r.key != "memory.longest")
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("memory.finished.freed", MUST, spec=SPEC, needs=NEEDS)
+def test_finished(memory_finished: Recording) -> None:
+    """The cache that a finished request held is free again."""
+    need(memory_finished.status == 200, f"answered with {memory_finished.status}")
+    wrong = held(memory_finished)
+
+    assert not wrong, f"after it ended, {'; '.join(wrong)}"
+
+
+@check("memory.many.freed", MUST, spec=SPEC, needs=NEEDS)
+def test_many(memory_many: Recording) -> None:
+    """The cache that eight requests held at once is free again."""
+    need(memory_many.status == 200, f"answered with {memory_many.status}")
+    wrong = held(memory_many)
+
+    assert not wrong, f"after they ended, {'; '.join(wrong)}"
+
+
+@check("memory.left.freed", MUST, spec=SPEC, needs=(*NEEDS, "stream"))
+def test_left(memory_left: Recording) -> None:
+    """The cache that a request held whose client left is free again."""
+    need(memory_left.aborted, f"the stream ended first: {memory_left.error}")
+    wrong = held(memory_left)
+
+    assert not wrong, f"after the client left, {'; '.join(wrong)}"
+
+
+@check("memory.refused.freed", MUST, spec=SPEC, needs=NEEDS)
+def test_refused(memory_refused: Recording) -> None:
+    """A request that is refused holds no cache."""
+    need(memory_refused.status == 400, f"answered with {memory_refused.status}")
+    wrong = held(memory_refused)
+
+    assert not wrong, f"after the refusal, {'; '.join(wrong)}"
