@@ -86,7 +86,7 @@ def test_language(vllm_recordings: Recordings, vllm_server: Server) -> None:
 
 @check("canary.read-again.agrees", MUST, spec=SPECULATED, needs=NEEDS)
 def test_agrees(canary_greedy: Recording, canary_read_again: Recording) -> None:
-    """A generated text has about the same log probabilities when read again as a prompt."""
+    """A generated text read again as a prompt has about the same log probabilities."""
     told = _logprobs(canary_greedy)["token_logprobs"]
     again = [value for value, _ in _again(canary_greedy, canary_read_again)]
     apart = mean(abs(one - other) for one, other in zip(told, again, strict=True))
@@ -118,7 +118,7 @@ def test_exact(canary_greedy: Recording, canary_read_again: Recording) -> None:
 
 @check("canary.drafts", MUST, spec="fault:noonghunna/club-3090/issues/1052", needs=["completions", "metrics"])
 def test_drafts(canary_drafted: Recording) -> None:
-    """Of the tokens drafted for a text that repeats itself, at least one in twenty is accepted."""
+    """Of the tokens drafted for a repeating text, at least one in twenty is accepted."""
     before, after = Metrics(canary_drafted.metrics_before or ""), Metrics(canary_drafted.metrics_after or "")
     only_if(after.named(DRAFTED), "nothing is drafted: there is no speculative decoding")
     drafted, accepted = ((after.delta(before, name) or 0.0) for name in (DRAFTED, ACCEPTED))

@@ -142,7 +142,7 @@ def test_survived(embeddings_empty: Recording, embeddings_after_empty: Recording
 
 @check("embeddings.no-chat", MUST, spec="openai:embeddings/create", needs=NEEDS)
 def test_no_chat(vllm_server: Server, embeddings_chat: Recording, embeddings_completion: Recording) -> None:
-    """A model that only embeds refuses to generate, as the client's fault or as not implemented."""
+    """A model that only embeds refuses to generate: with 4xx or as not implemented."""
     only_if(not vllm_server.can("chat") and not vllm_server.can("completions"), "the server generates, too")
     embeddings_chat.answered()
     embeddings_completion.answered()

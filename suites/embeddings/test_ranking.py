@@ -106,7 +106,7 @@ def test_best(embeddings_rerank: Recording) -> None:
 
 @check("embeddings.score.finite", MUST, spec="fault:vllm-project/vllm/issues/19661", needs=NEEDS)
 def test_finite(embeddings_score: Recording) -> None:
-    """Every pair of texts has a score, and it is a finite number of a cosine's or probability's range."""
+    """Every pair has a finite score in the range of a cosine or a probability."""
     values = weights(embeddings_score, "score")
 
     assert len(values) == len(DOCUMENTS), f"{len(values)} scores for {len(DOCUMENTS)} pairs"

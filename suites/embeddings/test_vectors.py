@@ -65,7 +65,7 @@ def test_unit(vllm_server: Server, vllm_recordings: Recordings) -> None:
 
 @check("embeddings.same-in-batch", MUST, spec=DRIFT, needs=NEEDS)
 def test_same_in_batch(embedded_text: Case, embeddings_text: Recording, embeddings_batch: Recording) -> None:
-    """A text has the same vector alone and among others, in the place where it was sent."""
+    """A text has the same vector alone and among others, in the place it was sent."""
     alone = vectors(embeddings_text)
     need(len(alone) == 1 and alone[0], "the text alone has no vector")
     place = {"short": SHORT, "long": LONG, "letters": LETTERS}[embedded_text.id]

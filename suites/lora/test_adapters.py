@@ -25,7 +25,7 @@ def test_answered(vllm_recordings: Recordings) -> None:
 
 @check("lora.listed", MUST, spec=SPEC, needs=NEEDS)
 def test_listed(vllm_server: Server, lora_models: Recording) -> None:
-    """Every adapter that the server was started with is listed, with a model as its parent."""
+    """Every adapter the server was started with is listed, a model as its parent."""
     rows = [row for row in lora_models.ok.get("data") or [] if isinstance(row, dict)]
     modules = vllm_server.args.get("lora-modules") or []
     words = [modules] if isinstance(modules, str) else list(modules)
@@ -39,7 +39,7 @@ def test_listed(vllm_server: Server, lora_models: Recording) -> None:
 
 @check("lora.rooted", MUST, spec=SPEC, needs=NEEDS)
 def test_rooted(lora_models: Recording) -> None:
-    """An adapter that is listed tells where its weights come from, which is not where the model's do."""
+    """A listed adapter tells where its weights come from, apart from the model's."""
     rows = lora_models.ok.get("data") or []
     bases = {row.get("root") for row in rows if not row.get("parent")}
     wrong = [
@@ -74,7 +74,7 @@ def distance(one: Recording, other: Recording) -> float:
 def test_effect(
     lora_prompt: Case, lora_base: Recording, lora_base_again: Recording, lora_adapter: Recording
 ) -> None:
-    """An adapter answers differently from its base model, by more than the base model from itself."""
+    """An adapter differs from its base model by more than that does from itself."""
     del lora_prompt
     noise = distance(lora_base, lora_base_again)
     need(noise < 1, "the base model does not repeat its own greedy answers")

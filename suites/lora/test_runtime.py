@@ -99,7 +99,7 @@ def test_bad_path(lora_load_nowhere: Recording) -> None:
 
 @check("lora.runtime.nothing", MUST, spec=PATHS, needs=NEEDS)
 def test_nothing(lora_load_nothing: Recording, lora_unload_unknown: Recording) -> None:
-    """Requests to load nothing, and to unload what is not there, are refused as the client's fault."""
+    """Loading nothing and unloading what is not there are refused with 4xx."""
     offered(lora_load_nothing)
     lora_unload_unknown.answered()
     found = {"load": lora_load_nothing.status or 0, "unload": lora_unload_unknown.status or 0}

@@ -28,7 +28,7 @@ def test_answered(vllm_recordings: Recordings) -> None:
 
 @check("messages.call.block", MUST, spec="fault:vllm-project/vllm/issues/42400", needs=NEEDS)
 def test_block(messages_call: Recording) -> None:
-    """A call that is required is a block of type `tool_use` that names the tool and an id."""
+    """A required call is a block of type `tool_use` that names the tool and an id."""
     complete(messages_call)
     made = blocks(messages_call.ok, "tool_use")
 

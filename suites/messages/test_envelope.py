@@ -63,7 +63,7 @@ def test_schema_fully(vllm_server: Server, vllm_recordings: Recordings) -> None:
 
 @check("messages.known-fields", INFO, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_known_fields(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """No answer has a field that neither Anthropic nor this vLLM version is known to send."""
+    """No answer has a field that neither Anthropic nor this vLLM is known to send."""
     wrong = faults(vllm_recordings, vllm_server, INFO)
 
     assert not wrong, listed(wrong)
@@ -110,7 +110,7 @@ def test_filled(messages_plain: Recording) -> None:
 
 @check("messages.usage.counted", MUST, spec="fault:BerriAI/litellm/issues/24176", needs=NEEDS)
 def test_counted(messages_plain: Recording) -> None:
-    """Tokens of the prompt and of the answer are counted, and no more than were asked for."""
+    """Prompt and answer tokens are counted, and no more than were asked for."""
     usage = messages_plain.ok.get("usage") or {}
 
     assert prompt_tokens(usage) > 0, f"usage is {usage}"

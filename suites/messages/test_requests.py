@@ -64,7 +64,7 @@ def test_agent(
 
 @check("messages.agent.context", SHOULD, spec="fault:vllm-project/vllm/issues/44576", needs=NEEDS)
 def test_context(vllm_profile: Profile, vllm_server: Server, messages_models: Recording) -> None:
-    """A server whose profile promises messages and tools has a context that agents can use."""
+    """A server that promises messages and tools has a context that agents can use."""
     promised = {"messages", "tools"} <= set(vllm_profile.expect.capabilities)
     only_if(promised, "the profile does not promise messages with tools")
     told = {row.get("id"): row.get("max_model_len") for row in messages_models.ok.get("data") or []}
@@ -179,7 +179,7 @@ def test_x_api_key(vllm_server: Server, messages_x_api_key: Recording) -> None:
     exchanges=("messages.",),
 )
 def test_tool_blocks(vllm_recordings: Recordings) -> None:
-    """An answer stops for `tool_use` exactly when it holds a call, unless its tokens ran out."""
+    """An answer stops for `tool_use` just when it holds a call, or its tokens ran out."""
     answers = wholes(vllm_recordings)
     need(answers, "no request was answered")
     wrong = [

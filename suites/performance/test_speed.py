@@ -43,7 +43,7 @@ def test_floor(
     performance_second: Recording,
     performance_third: Recording,
 ) -> None:
-    """One stream decodes as fast as the profile promises, as far as three short ones tell."""
+    """One stream decodes as fast as the profile promises, by three short ones."""
     bound: Any = vllm_profile.limits.get("decode-tok-s")
     only_if(bound, "the profile sets no decode-tok-s")
     floor: Any = vllm_figures.floor("decode-tok-s", bound) if vllm_figures else bound.min
@@ -130,7 +130,7 @@ def test_first_token(
     performance_second: Recording,
     performance_third: Recording,
 ) -> None:
-    """A short prompt's first token comes as soon as the profile promises, as far as three tell."""
+    """A short prompt's first token comes as soon as promised, by three of them."""
     bound: Any = vllm_profile.limits.get("ttft")
     only_if(bound and isinstance(bound.max, int | float), "the profile sets no ttft")
     times = [seconds(one, FIRST) for one in (performance_first, performance_second, performance_third)]

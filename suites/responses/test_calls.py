@@ -25,7 +25,7 @@ def test_answered(vllm_server: Server, vllm_recordings: Recordings) -> None:
 
 @check("responses.call.item", MUST, spec="fault:vllm-project/vllm/issues/24076", needs=NEEDS)
 def test_item(vllm_server: Server, responses_call: Recording) -> None:
-    """A call that is required is an item of type `function_call` that names the function and an id."""
+    """A required call is a `function_call` item that names the function and an id."""
     applies(vllm_server, CALLS_FROM, "makes items of calls")
     made = items(responses_call.ok, "function_call")
 
@@ -78,7 +78,7 @@ def test_streamed(vllm_server: Server, responses_call_stream: Recording) -> None
 
 @check("responses.call.joined", MUST, spec=CUT, needs=STREAMED)
 def test_joined(vllm_server: Server, responses_call_stream: Recording) -> None:
-    """The pieces of a call's arguments, joined, are those that its closing event and its item tell."""
+    """A call's argument pieces, joined, are what its closing event and item tell."""
     applies(vllm_server, CALLS_FROM, "makes items of calls")
     found = events(responses_call_stream)
     done = [e for e in found if kind(e) == "response.function_call_arguments.done"]
@@ -131,7 +131,7 @@ def test_format(responses_format: Recording) -> None:
 
 @check("responses.reasoning.no-marks", MUST, spec=SPEC, needs=("responses", "reasoning"))
 def test_no_marks(responses_thinking: Recording, responses_thinking_stream: Recording) -> None:
-    """The marks that enclose a model's thoughts are neither in its text nor in its thoughts."""
+    """The marks around a model's thoughts are neither in its text nor its thoughts."""
     said = [words(responses_thinking.ok)]
     if responses_thinking_stream.status == 200:
         said.append(words(final(responses_thinking_stream)))

@@ -76,7 +76,7 @@ def test_item(responses_cut: Recording) -> None:
 
 @check("responses.completed.no-details", MUST, spec=SPEC, needs=NEEDS, exchanges=("responses.",))
 def test_no_details(vllm_recordings: Recordings) -> None:
-    """Only an incomplete answer has details of what is missing, only a failed one an error."""
+    """Only an incomplete answer tells what is missing, only a failed one an error."""
     answers = wholes(vllm_recordings)
     need(answers, "no request was answered")
     wrong = [

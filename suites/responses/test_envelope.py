@@ -61,7 +61,7 @@ def test_schema_fully(vllm_server: Server, vllm_recordings: Recordings) -> None:
 
 @check("responses.known-fields", INFO, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_known_fields(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """No answer has a field that neither OpenAI nor this vLLM version is known to send."""
+    """No answer has a field that neither OpenAI nor this vLLM is known to send."""
     wrong = faults(vllm_recordings, vllm_server, INFO)
 
     assert not wrong, listed(wrong)

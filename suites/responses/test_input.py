@@ -30,7 +30,7 @@ def test_parts(responses_list: Recording, responses_parts: Recording) -> None:
 
 @check("responses.input.instructions", MUST, spec=SPEC, needs=NEEDS)
 def test_instructions(responses_instructed: Recording, responses_instructed_twice: Recording) -> None:
-    """Instructions become part of the prompt, whatever the template puts there without them."""
+    """Instructions become part of the prompt, whatever the template adds by itself."""
     refused = responses_instructed.status == 400
     only_if(not refused, f"the chat template refuses them: {responses_instructed.text[:120]}")
     once, twice = length(responses_instructed), length(responses_instructed_twice)

@@ -43,7 +43,7 @@ def gathered(server: Server, recordings: Recordings) -> list[Any]:
 
 @check("responses.items.announced", MUST, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_announced(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """Every piece of an answer belongs to an item that was announced before and is still open."""
+    """Every piece belongs to an item that was announced before and is still open."""
     wrong = []
     applies(vllm_server, STREAMS_FROM, "streams responses")
     found = [r for r in streams(vllm_recordings) if events(r)]
@@ -151,7 +151,7 @@ def test_joined(vllm_server: Server, vllm_recordings: Recordings) -> None:
 
 @check("responses.items.same-at-the-end", MUST, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_same_at_the_end(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """The response in the last event holds the items that were streamed, with their text."""
+    """The last event's response holds the items that were streamed, with their text."""
     found = [r for r in gathered(vllm_server, vllm_recordings) if final(r)]
     need(found, "no event ended a stream")
     told = {

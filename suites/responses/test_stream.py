@@ -165,7 +165,7 @@ def test_end_agrees(vllm_server: Server, responses_cut_stream: Recording) -> Non
 
 @check("responses.stream.status", MUST, spec="fault:vllm-project/vllm/issues/24184", needs=NEEDS)
 def test_status(vllm_server: Server, responses_cut: Recording, responses_cut_stream: Recording) -> None:
-    """A stream that is cut short ends with the status and details of the same answer in one piece."""
+    """A stream cut short ends with the status of the same answer in one piece."""
     applies(vllm_server, "0.16.0", "takes ignore_eos here")
     whole, last = responses_cut.ok, final(responses_cut_stream)
     need(last, "no event ended the stream")

@@ -32,7 +32,7 @@ def test_answered(vllm_recordings: Recordings) -> None:
 
 @check("structured.schema.valid", MUST, spec=SPEC, needs=NEEDS, exchanges=SCHEMAS)
 def test_valid(vllm_recordings: Recordings) -> None:
-    """Every answer under a schema fits it, an answer cut by its limit as far as it goes."""
+    """Every answer under a schema fits it; one cut by its limit, as far as it goes."""
     answers = list(_answers(vllm_recordings.of("structured.schema[")))
     need(answers, "no request with a schema was answered")
     wrong = {key: fault for key, choice, schema in answers if (fault := _fault(choice, schema))}

@@ -13,7 +13,7 @@ NEEDS = ["completions", "cached-tokens", "metrics"]
 
 @check("usage.cold", MUST, spec="fault:vllm-project/vllm-ascend/issues/8910", needs=["completions"])
 def test_cold(canary_cold: Recording) -> None:
-    """A prompt that was never sent before counts as not cached, but for its first tokens."""
+    """A prompt never sent before counts as not cached, but for its first tokens."""
     usage = canary_cold.ok["usage"]
     cached = _cached(usage.get("prompt_tokens_details"))
 
