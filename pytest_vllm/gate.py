@@ -142,7 +142,9 @@ class Gate:
         stack, handle, log = self._open.pop(name)
         log.flush()
         if self.options.keep:
-            self.progress.say(f"left running at {handle.url}, as --vllm-keep asks: {handle.description}")
+            self.progress.say(
+                f"left running at {handle.url}, as --vllm-keep asks; `pytest-vllm reap` stops it"
+            )
         stack.close()
         self.states[name] = replace(self.states[name], live=False)
         self.save()

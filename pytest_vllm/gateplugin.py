@@ -66,7 +66,10 @@ class GatePlugin:
         with progress, ours.gate:
             if session.items:
                 self._open_for(session.items[0], session.items)
-            return (yield)
+            try:
+                return (yield)
+            finally:
+                self._end_line()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -150,6 +153,12 @@ class GatePlugin:
         """The verdict, last."""
         for line in closing.summary(self.session, self.config):
             terminalreporter.write_line(line)
+
+    def _end_line(self) -> None:
+        """What is said next begins at the left, not behind pytest's dots."""
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.ensure_newline()
 
     @property
     def _decides(self) -> bool:
