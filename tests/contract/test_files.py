@@ -20,7 +20,7 @@ MEDIAN = 120
 #: Words that say nothing of the domain.
 EMPTY_WORDS = re.compile(r"(^|_)(manager|helpers?|utils?|data)(_|$)|(Manager|Helper|Util|Data)s?($|[A-Z])")
 
-#: Named by others: `locate` finds shipped data whatever it is, asyncio names its protocols, SSE its `data:` field.
+#: Named by others: `locate` finds whatever is shipped, asyncio names its protocols, SSE its `data:` field.
 GIVEN_NAMES = frozenset({"data_dir", "data_received", "keeps_alive_by_data"})
 
 SOURCES = [path for folder in ("pytest_vllm", "suites", "tests") for path in modules(folder)]
