@@ -125,7 +125,7 @@ def structured_object(server: Server) -> Request:
 @exchange("structured.thinking")
 def structured_thinking(server: Server) -> Request:
     """The form for a model that may think first."""
-    return server.chat(ASKED, max_tokens=2000, **format_of(LIGHT), **THINK)
+    return server.chat(ASKED, max_tokens=1000, **format_of(LIGHT), **THINK)
 
 
 @exchange("structured.thinking-free")
@@ -207,7 +207,7 @@ def _form(server: Server, question: str, schema: Any, *, expect: int | None = 20
 
 def _room(server: Server, plain: int = 240) -> int:
     """Tokens for an answer; some models think, however much they are asked not to."""
-    return 1500 if server.can("reasoning") else plain
+    return 1000 if server.can("reasoning") else plain
 
 
 def _calm(server: Server) -> dict[str, Any]:

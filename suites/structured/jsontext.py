@@ -43,7 +43,7 @@ def _goes_on(fault: str, rest: str) -> bool:
     if fault.startswith(_BROKEN_STRING):
         return fault.startswith("Invalid \\escape") and len(rest) <= 1
     if fault.startswith("Invalid \\uXXXX escape"):
-        return re.fullmatch(r"\\?u?[0-9a-fA-F]{0,3}", rest) is not None
+        return re.fullmatch(r"\\?u?[0-9a-fA-F]{0,4}", rest) is not None
     rest = rest.strip()
     return (
         not rest or rest == "-" or any(word.startswith(rest) for word in _LITERALS) or _number_goes_on(rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from pytest_vllm import (
@@ -11,6 +12,7 @@ from pytest_vllm import (
     Recording,
     Recordings,
     Server,
+    case_file,
     check,
     need,
     observe,
@@ -21,6 +23,7 @@ from .test_schema import text_in
 
 VLLM = "vllm:features/structured_outputs/"
 NEEDS = ["chat", "structured-output"]
+WISHES = {row["id"]: row["matches"] for row in json.loads(case_file("structured-wishes").read_text("utf-8"))}
 COMPLETIONS = ["completions", "structured-output"]
 
 
@@ -31,21 +34,38 @@ def test_matches(wish_case: Case, structured_wish: Recording) -> None:
 
 
 @check(
-    "structured.wish.matches-completion", MUST, spec="fault:vllm-project/vllm/issues/57726", needs=COMPLETIONS
+    "structured.wish.matches-completion",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/57726",
+    needs=COMPLETIONS,
+    exchanges=["structured.wish-completion"],
 )
-def test_matches_completion(wish_case: Case, structured_wish_completion: Recording) -> None:
-    """Over completions too."""
-    _matches(wish_case["matches"], structured_wish_completion)
+def test_matches_completion(vllm_recordings: Recordings) -> None:
+    """Over completions too, every answer is within its constraint."""
+    answers = [one for one in vllm_recordings.of("structured.wish-completion[") if one.status == 200]
+    need(answers, "no request was answered")
+    texts = {one.key: text_in(one.json["choices"][0]).strip() for one in answers}
+    wrong = {key: text[:60] for key, text in texts.items() if not _fits(key, text)}
+
+    assert not wrong, f"{len(wrong)} of {len(texts)} are not within their constraint: {wrong}"
 
 
-@check("structured.wish.ends", MUST, spec="openai:chat/object#choices", needs=COMPLETIONS)
-def test_ends(wish_case: Case, structured_wish_completion: Recording) -> None:
+@check(
+    "structured.wish.ends",
+    MUST,
+    spec="openai:chat/object#choices",
+    needs=NEEDS,
+    exchanges=["structured.wish"],
+)
+def test_ends(vllm_recordings: Recordings) -> None:
     """Where a constraint leaves nothing more to say, the answer ends with `stop`."""
-    (choice,) = structured_wish_completion.ok["choices"]
-    need(re.fullmatch(wish_case["matches"], text_in(choice).strip()), "the constraint was not obeyed")
-    reason = choice["finish_reason"]
+    answers = [one for one in vllm_recordings.of("structured.wish") if one.status == 200]
+    choices = {one.key: one.json["choices"][0] for one in answers}
+    obeyed = {key: choice for key, choice in choices.items() if _fits(key, text_in(choice).strip())}
+    need(obeyed, "no constraint was obeyed")
+    wrong = {key: c["finish_reason"] for key, c in obeyed.items() if c["finish_reason"] != "stop"}
 
-    assert reason == "stop", f"finish_reason is {reason!r} after {text_in(choice)!r}"
+    assert not wrong, f"finish reasons: {wrong}"
 
 
 @check(
@@ -78,7 +98,7 @@ def test_refused(refusal_case: Case, structured_refused: Recording) -> None:  # 
 
 @check("structured.awkward", MUST, spec="fault:vllm-project/vllm/issues/44006", needs=NEEDS)
 def test_awkward(awkward_case: Case, structured_awkward: Recording) -> None:  # noqa: ARG001 - picks the case
-    """A constraint that is hard to compile is obeyed or refused, and is no server error."""
+    """A constraint that is hard to compile is obeyed or refused: no server error."""
     structured_awkward.answered()
 
     assert structured_awkward.status in (200, 400), (
@@ -130,6 +150,11 @@ def _matches(pattern: str, answer: Recording) -> None:
     need(text or choice["finish_reason"] != "length", "the thoughts took all tokens")
 
     assert re.fullmatch(pattern, text), f"{text!r} is not within {pattern!r}"
+
+
+def _fits(key: str, text: str) -> bool:
+    """Whether a text is within the constraint of its case."""
+    return re.fullmatch(WISHES[key.partition("[")[2].rstrip("]")], text) is not None
 
 
 def _regex_of(answer: Recording) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.defects.choose import in_body
 from pytest_vllm.sim.defects.make import ignores, spoil
 from pytest_vllm.sim.defects.registry import defect
 from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS
@@ -11,20 +12,27 @@ from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS
 if TYPE_CHECKING:
     from pytest_vllm.sim.persona.turn import Answer, Turn
 
-spoil(
+
+def _prompt_only(body: dict[str, Any], asked: dict[str, Any]) -> None:
+    del asked
+    body["usage"]["total_tokens"] = body["usage"]["prompt_tokens"]
+
+
+in_body(
     "usage.total-wrong",
-    "total_tokens leaves out the completion.",
+    "`total_tokens` leaves out the completion.",
     (CHAT, COMPLETIONS),
-    "usage.total_tokens",
-    1,
+    _prompt_only,
+    lambda asked: not asked.get("echo"),
+    catches=["usage.total"],
 )
 spoil("chat.object-missing", "A chat answer does not name its object.", (CHAT,), "object")
 ignores("chat.stop-ignored", "Stop strings are ignored.", ["stop"], (CHAT,))
 
 
-@defect("chat.garbage", on="answer", area="chat", faults=["GIB-001"])
+@defect("chat.garbage", on="answer", area="canary", faults=["GIB-001"], catches=["canary.words.runs"])
 def garbage(answer: Answer, turn: Turn) -> Answer:
     """The model says nothing but exclamation marks."""
-    del turn
-    answer.content = "!" * 200
+    if not turn.constraint and not turn.tools:
+        answer.content = "!" * 200
     return answer

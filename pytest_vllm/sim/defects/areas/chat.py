@@ -59,6 +59,7 @@ ignores(
     "`max_completion_tokens` is unknown: the older name's limit holds.",
     ["max_completion_tokens"],
     HERE,
+    area="usage",
     catches=["chat.max-completion-tokens"],
 )
 ignores("chat.n-ignored", "`n` is ignored: one choice comes back.", ["n"], HERE, catches=["chat.n.indices"])
@@ -251,7 +252,11 @@ def parts_spelled_out(body: Any, path: str) -> Any:
 
 
 @defect(
-    "chat.falsy-dropped", on="body", paths=HERE, catches=["chat.greedy.repeats", "chat.max-completion-tokens"]
+    "chat.falsy-dropped",
+    area="usage",
+    on="body",
+    paths=HERE,
+    catches=["chat.greedy.repeats", "chat.max-completion-tokens"],
 )
 def falsy_dropped(body: Any, path: str) -> Any:
     """A gateway drops what is zero and what it does not know: greedy requests are sampled."""

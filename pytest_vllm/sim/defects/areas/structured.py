@@ -34,19 +34,12 @@ ignores(
     catches=["structured.wish.matches"],
 )
 ignores(
-    "structured.completions-free",
-    "Over completions no constraint holds.",
-    ["response_format", "structured_outputs"],
-    (COMPLETIONS,),
-    faults=["STRUCT-006"],
-    catches=["structured.completions.valid", "structured.wish.matches-completion"],
-)
-ignores(
     "structured.responses-free",
     "Over Responses the schema is not applied.",
     ["text"],
     (RESPONSES,),
     faults=["STRUCT-004"],
+    area="responses",
     catches=["structured.responses.valid"],
 )
 
@@ -65,6 +58,11 @@ def _cut_short(choice: dict[str, Any], asked: dict[str, Any]) -> None:
     del asked
     set_text(choice, text_of(choice)[: max(8, len(text_of(choice)) // 3)])
     choice["finish_reason"] = "stop"
+
+
+def _free(choice: dict[str, Any], asked: dict[str, Any]) -> None:
+    del asked
+    set_text(choice, "The answer is that nobody knows.")
 
 
 def _repeated(choice: dict[str, Any], asked: dict[str, Any]) -> None:
@@ -166,6 +164,15 @@ for _name, _summary, _change, _faults in (
     ("broken-brackets", "Brackets do not match.", lambda t: f"{t[:-1]}]" + t[-1], ["STRUCT-004"]),
 ):
     in_choices(f"structured.{_name}", _summary, BOTH, _texts(_change), shaped, faults=_faults, catches=VALID)
+in_choices(
+    "structured.completions-free",
+    "Over completions no constraint holds.",
+    (COMPLETIONS,),
+    _free,
+    constrained,
+    faults=["STRUCT-006"],
+    catches=["structured.completions.valid", "structured.wish.matches-completion"],
+)
 in_choices(
     "structured.cut-short",
     "Drafted tokens end the grammar: a third of the JSON, finish reason stop.",
@@ -289,6 +296,7 @@ refused(
     500,
     failure("Failed to advance FSM for request"),
     asks("text"),
+    area="responses",
     catches=["structured.responses.answered"],
 )
 refused(

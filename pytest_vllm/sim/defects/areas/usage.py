@@ -116,7 +116,7 @@ in_body(
 in_body(
     "usage.cached-unbilled",
     "Cached tokens are left out of the prompt.",
-    BOTH,
+    (CHAT,),
     _uncached,
     catches=["usage.stable"],
 )
@@ -125,6 +125,7 @@ in_body(
     "Cached and thought tokens are more than there are.",
     BOTH,
     _parts,
+    area="cache",
     catches=["usage.cached-part"],
 )
 in_body(
@@ -133,7 +134,8 @@ in_body(
     BOTH,
     _all_but_one,
     faults=["USAGE-005"],
-    catches=["usage.cold"],
+    area="cache",
+    catches=["canary.usage.cold"],
 )
 spoil(
     "usage.details-lost",
@@ -142,7 +144,8 @@ spoil(
     "usage.prompt_tokens_details",
     None,
     faults=["USAGE-001", "USAGE-002", "USAGE-006"],
-    catches=["usage.warm"],
+    area="canary",
+    catches=["canary.usage.warm"],
 )
 spoil(
     "usage.details-empty",
@@ -166,7 +169,8 @@ in_body(
     (RESPONSES,),
     _responses_zero,
     faults=["USAGE-004"],
-    catches=["usage.responses-warm"],
+    area="canary",
+    catches=["canary.usage.warm-response"],
 )
 spoil(
     "usage.messages-off",
@@ -182,6 +186,8 @@ refused(
     (RESPONSES, MESSAGES),
     500,
     failure("Internal Server Error"),
-    lambda asked: asked.get("max_tokens") == 1 or asked.get("max_output_tokens") == 1,
+    lambda asked: (
+        "capital of France" in str(asked) and 1 in (asked.get("max_tokens"), asked.get("max_output_tokens"))
+    ),
     catches=["usage.messages.answered", "usage.responses.answered"],
 )

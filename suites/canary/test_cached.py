@@ -11,7 +11,7 @@ HITS = "vllm:prefix_cache_hits_total"
 NEEDS = ["completions", "cached-tokens", "metrics"]
 
 
-@check("usage.cold", MUST, spec="fault:vllm-project/vllm-ascend/issues/8910", needs=["completions"])
+@check("canary.usage.cold", MUST, spec="fault:vllm-project/vllm-ascend/issues/8910", needs=["completions"])
 def test_cold(canary_cold: Recording) -> None:
     """A prompt never sent before counts as not cached, but for its first tokens."""
     usage = canary_cold.ok["usage"]
@@ -22,7 +22,7 @@ def test_cold(canary_cold: Recording) -> None:
     )
 
 
-@check("usage.warm", MUST, spec="fault:vllm-project/vllm/issues/18062", needs=NEEDS)
+@check("canary.usage.warm", MUST, spec="fault:vllm-project/vllm/issues/18062", needs=NEEDS)
 def test_warm(canary_warm: Recording) -> None:
     """What the prefix cache finds of a repeated prompt stands in its usage."""
     usage = canary_warm.ok["usage"]
@@ -32,9 +32,14 @@ def test_warm(canary_warm: Recording) -> None:
     assert cached > 0, f"{found:.0f} tokens were found in the cache, usage tells {cached}: {usage}"
 
 
-@check("usage.responses-warm", MUST, spec="fault:vllm-project/vllm/issues/23363", needs=["responses", *NEEDS])
+@check(
+    "canary.usage.warm-response",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/23363",
+    needs=["responses", *NEEDS],
+)
 def test_responses_warm(canary_warm_response: Recording, vllm_server: Server) -> None:
-    """Over Responses too."""
+    """Over Responses too, what the prefix cache finds stands in the usage."""
     only_if(vllm_server.at_least("0.11.0"), "Responses tells no cached tokens before 0.11")
     usage = canary_warm_response.ok["usage"]
     found, cached = _hits(canary_warm_response), _cached(usage.get("input_tokens_details"))
