@@ -85,10 +85,10 @@ def test_language(vllm_recordings: Recordings, vllm_server: Server) -> None:
 
 
 @check("canary.read-again.agrees", MUST, spec=SPECULATED, needs=NEEDS)
-def test_agrees(canary_greedy: Recording, canary_read_again: Recording) -> None:
+def test_agrees(canary_greedy: Recording, canary_read_again: Recording, vllm_server: Server) -> None:
     """A generated text read again as a prompt has about the same log probabilities."""
     told = _logprobs(canary_greedy)["token_logprobs"]
-    again = [value for value, _ in _again(canary_greedy, canary_read_again)]
+    again = [value for value, _ in _again(canary_greedy, canary_read_again, vllm_server)]
     apart = mean(abs(one - other) for one, other in zip(told, again, strict=True))
 
     assert apart < 1.0, (
@@ -97,9 +97,9 @@ def test_agrees(canary_greedy: Recording, canary_read_again: Recording) -> None:
 
 
 @check("canary.read-again.best", MUST, spec=SPECULATED, needs=NEEDS)
-def test_best(canary_greedy: Recording, canary_read_again: Recording) -> None:
+def test_best(canary_greedy: Recording, canary_read_again: Recording, vllm_server: Server) -> None:
     """Read again as a prompt, most greedy tokens are the likeliest, or nearly so."""
-    rows = _again(canary_greedy, canary_read_again)
+    rows = _again(canary_greedy, canary_read_again, vllm_server)
     worse = [(value, best) for value, best in rows if best - value > LAX]
 
     assert len(worse) <= len(rows) / 4, (
@@ -108,9 +108,9 @@ def test_best(canary_greedy: Recording, canary_read_again: Recording) -> None:
 
 
 @check("canary.read-again.exact", SHOULD, spec=SPECULATED, needs=NEEDS)
-def test_exact(canary_greedy: Recording, canary_read_again: Recording) -> None:
+def test_exact(canary_greedy: Recording, canary_read_again: Recording, vllm_server: Server) -> None:
     """Read again as a prompt, every greedy token is the likeliest, near-ties aside."""
-    rows = _again(canary_greedy, canary_read_again)
+    rows = _again(canary_greedy, canary_read_again, vllm_server)
     worse = [(value, best) for value, best in rows if best - value > TIE]
 
     assert not worse, f"{len(worse)} of {len(rows)} tokens, such as {worse[0]} (its own, the best)"
@@ -141,9 +141,10 @@ def _scores(answer: Recording) -> list[float]:
     return [value for value in values[: answer.ok["usage"]["prompt_tokens"]] if value is not None]
 
 
-def _again(greedy: Recording, read: Recording) -> list[tuple[float, float]]:
+def _again(greedy: Recording, read: Recording, server: Server) -> list[tuple[float, float]]:
     """Log probability and best candidate's, of every generated token read again."""
     prompt = read.request.json["prompt"]
+    only_if(server.at_least("0.10.2"), "return_token_ids came with vLLM 0.10.2")
     need(isinstance(prompt, list), "the server gives no token ids to read again")
     found, count = _logprobs(read), len(_logprobs(greedy)["tokens"])
     begin, end = len(prompt) - count, len(prompt)
