@@ -156,10 +156,11 @@ def import_(
 
 
 @app.command()
-def preflight(
-    name: Annotated[str, typer.Argument(help="A profile's name, or a path to one.")],
+def preflight(  # noqa: PLR0917 - the options of a command
+    name: Annotated[str, typer.Argument(help="A profile's name, or a path to one.")] = "",
     rootdir: Rootdir = None,
     as_json: AsJson = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Print every rule as a Markdown table.")] = False,
     fix: Annotated[
         Path | None, typer.Option(help="Write the corrected profile here: its own file or a new one.")
     ] = None,
@@ -172,6 +173,11 @@ def preflight(
     from pytest_vllm import __version__
     from pytest_vllm.preflight import command, render
 
+    if rules:
+        print(render.catalogue())
+        return
+    if not name:
+        raise UsageError("which profile? pytest-vllm preflight NAME (pytest-vllm profiles lists them)")
     root = _root(rootdir)
     profile, found = command.findings_of(name, root, host=host)
     if sarif is not None:

@@ -14,7 +14,7 @@ from pytest_vllm.preflight.image import Image, image_of
 from pytest_vllm.profile.derived import Figures
 from pytest_vllm.profile.hardware import load_hardware
 from pytest_vllm.profile.model import Secret
-from pytest_vllm.profile.modelfile import load_model, model_of_repo
+from pytest_vllm.profile.modelfile import KV_BYTES, load_model, model_of_repo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,11 +30,15 @@ if TYPE_CHECKING:
 _SCALED = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SCALE |= {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-#: Flags that figures are computed from.
-COUNTED = (
-    *("tensor-parallel-size", "max-num-seqs", "max-num-batched-tokens", "block-size"),
-    *("gpu-memory-utilization", "kv-cache-memory-bytes"),
-)
+#: Flags that figures are computed from, and what they can be.
+COUNTED = {
+    "tensor-parallel-size": (1, 10**4),
+    "max-num-seqs": (1, 10**7),
+    "max-num-batched-tokens": (1, 10**9),
+    "block-size": (1, 10**6),
+    "gpu-memory-utilization": (1e-3, 100),
+    "kv-cache-memory-bytes": (0, 10**15),
+}
 TRUE = {"1", "true", "yes", "on"}
 
 
@@ -67,6 +71,12 @@ class Deployment:
         return release_key(self.version) is not None
 
     @property
+    def exact(self) -> bool:
+        """Whether the version is a release as it was published, no vendor's or nightly build."""
+        nightly = self.image is not None and self.image.nightly
+        return self.version_known and "+" not in self.version and not nightly
+
+    @property
     def shown_version(self) -> str:
         """The version as messages name it."""
         return f"vLLM {self.version}" if self.version_known else f"vLLM {versions()[-1]} (the newest known)"
@@ -96,7 +106,8 @@ class Deployment:
         args = dict(self.profile.server.args)
         for flag in (one for one in COUNTED if self.has(one)):
             value = number(self.given(flag))
-            if value is None or value < 0:
+            low, high = COUNTED[flag]
+            if value is None or not low <= value <= high:
                 return None
             args[flag] = int(value) if value.is_integer() else value
         server = self.profile.server.model_copy(update={"args": args})
@@ -111,6 +122,16 @@ class Deployment:
     def in_container(self) -> bool:
         """Whether it runs in a container."""
         return self.profile.server.launcher in ("docker", "podman")
+
+    @cached_property
+    def here(self) -> Host | None:
+        """The machine that it is to run on; None when nothing is known, or when this machine is another.
+
+        A profile for GPUs that is looked at where there are none, in CI, is about another machine.
+        """
+        vendor = self.hardware.vendor if self.hardware else "none"
+        elsewhere = self.profile.server.launcher in ("attach", "sim")
+        return None if elsewhere or self.host is None or not self.host.has(vendor) else self.host
 
     @property
     def simulated(self) -> bool:
@@ -211,7 +232,12 @@ class Deployment:
     @property
     def devices(self) -> int:
         """GPUs that one replica takes: tensor times pipeline parallel."""
-        return self.whole("tensor-parallel-size", 1) * self.whole("pipeline-parallel-size", 1)
+        return self.split * max(1, self.whole("pipeline-parallel-size", 1))
+
+    @property
+    def split(self) -> int:
+        """GPUs that share each layer: tensor-parallel-size."""
+        return max(1, self.whole("tensor-parallel-size", 1))
 
     @property
     def quantization(self) -> str:
@@ -249,6 +275,34 @@ class Deployment:
         if not self.in_container and host in ("0.0.0.0", "::"):  # noqa: S104 - what the rule looks for
             return f"server.args.host {host}"
         return ""
+
+    @property
+    def first_gpu(self) -> int:
+        """The number of the first GPU that it takes, as the host counts."""
+        given = self.profile.server.gpus
+        named = given[0] if isinstance(given, list) and given else ""
+        if not self.in_container:
+            named = (self.env("CUDA_VISIBLE_DEVICES") or named).partition(",")[0]
+        tail = named.rpartition("=")[2].strip()
+        return int(tail) if tail.isdigit() else 0
+
+    @property
+    def sized(self) -> Figures | None:
+        """Figures where they tell what memory is needed; None where something changes weights or cache.
+
+        Quantising while loading, offloading, replicas that share experts, caches of other types.
+        """
+        dtype = str(self.given("kv-cache-dtype") or "auto")
+        shared = self.on("enable-expert-parallel") and self.whole("data-parallel-size", 1) > 1
+        changed = (
+            self.has("quantization") and self.quantization == "none",
+            any(self.number(flag) for flag in ("cpu-offload-gb", "offload-group-size") if self.has(flag)),
+            shared,
+            self.whole("decode-context-parallel-size", 1) > 1,
+            self.whole("pipeline-parallel-size", 1) > 1,
+            dtype not in KV_BYTES,
+        )
+        return None if any(changed) else self.figures
 
     def volumes(self) -> Iterator[tuple[int, str, str, str]]:
         """Index, host path, container path, mode of each volume."""

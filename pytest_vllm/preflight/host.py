@@ -66,6 +66,7 @@ class Host:
         tenants: other servers of models that answer on the loopback.
         taken_ports: ports that the deployment wants and that are bound.
         how: how each fact is known, for reports.
+        accelerators: makers whose devices are here, `nvidia`, `amd`; None when nobody looked.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -76,20 +77,26 @@ class Host:
     tenants: tuple[Tenant, ...] = ()
     taken_ports: tuple[int, ...] = ()
     how: tuple[tuple[str, str], ...] = ()
+    accelerators: tuple[str, ...] | None = None
 
-    def gpu_memory(self, *, unified: bool) -> tuple[int, int, str] | None:
-        """Free and all bytes of the first GPU, and how that is known; None when it is not.
+    def has(self, vendor: str) -> bool:
+        """Whether this can be the machine that a profile for such devices is about."""
+        return self.accelerators is None or vendor not in ("nvidia", "amd") or vendor in self.accelerators
+
+    def gpu_memory(self, *, unified: bool, index: int = 0) -> tuple[int, int, str] | None:
+        """Free and all bytes of a GPU, and how that is known; None when it is not.
 
         Where the memory is the CPU's too, free is what the system can give: vLLM counts like that since
         0.11.1.
         """
         if unified:
-            if self.available is None or self.memory is None or not self.gpus:
+            seen = self.gpus or "nvidia" in (self.accelerators or ())
+            if self.available is None or self.memory is None or not seen:
                 return None
             return self.available, self.memory, "MemAvailable"
-        if not self.gpus or not self.gpus[0].total:
+        if index >= len(self.gpus) or not self.gpus[index].total:
             return None
-        return self.gpus[0].free, self.gpus[0].total, "NVML"
+        return self.gpus[index].free, self.gpus[index].total, "NVML"
 
     def folder_missing(self, folder: str) -> bool:
         """Whether a volume's source is a path that does not exist; names of volumes never are."""

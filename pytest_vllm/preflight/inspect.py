@@ -56,7 +56,14 @@ def inspect_host(
     taken = (
         tuple(one for one in wanted_ports(profile) if one not in ours and is_taken(one)) if profile else ()
     )
-    return Host(gpus, driver, available, memory, _engines(), tenants, taken, tuple(how))
+    makers = accelerators()
+    return Host(gpus, driver, available, memory, _engines(), tenants, taken, tuple(how), makers)
+
+
+def accelerators(devices: Path = Path("/dev")) -> tuple[str, ...]:
+    """Makers whose device files are here, also without any library of theirs."""
+    files = {"nvidia": ("nvidiactl", "nvidia0", "nvhost-gpu", "dxg"), "amd": ("kfd",)}
+    return tuple(maker for maker, names in files.items() if any((devices / name).exists() for name in names))
 
 
 def _gpus() -> tuple[tuple[Gpu, ...], str]:

@@ -71,6 +71,18 @@ def summary(findings: Sequence[Finding], profile: Profile) -> str:
     return f"{profile.name}: {told} ({len(RULES)} rules)"
 
 
+def catalogue() -> str:
+    """Every rule, as a Markdown table."""
+    rows = [
+        f"| `{one.name}` | {one.severity} | {one.versions.replace('>=', '≥ ').replace('<', '< ')} "
+        f"| {one.summary} | {one.source} |"
+        for one in sorted(RULES.values(), key=lambda rule: rule.name)
+    ]
+    return "\n".join(
+        ["| rule | worst | vLLM | what is wrong | source |", "| --- | --- | --- | --- | --- |", *rows]
+    )
+
+
 def _count(findings: Sequence[Finding], severity: Severity) -> str:
     count = sum(one.severity is severity for one in findings)
     return "" if not count else f"{count} {severity if count == 1 else _PLURALS[severity]}"

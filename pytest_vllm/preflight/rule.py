@@ -119,6 +119,8 @@ class Rule:
         if not self.applies(deployment):
             return
         guessed = bool(self.versions) and not deployment.version_known
+        # a --config file may set what seems to be missing here
+        guessed |= deployment.has("config") and not self.name.startswith("flags.")
         for found in self.function(deployment):
             least = WARNING if guessed else ERROR
             severity = max(self.severity, found.severity, least, key=_ORDER.index)

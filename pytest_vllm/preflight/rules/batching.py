@@ -38,7 +38,8 @@ def tokens_below_context(of: Deployment) -> Iterator[Finding]:
     length = of.max_model_len
     if not of.has(_TOKENS) or length is None or (of.at_least("0.8.0") and not of.at_least("0.11.1")):
         return
-    whole = of.off(_CHUNKED) if of.at_least("0.8.0") else not of.on(_CHUNKED)
+    # before 0.8, prompts were split by default above 32k of context
+    whole = of.off(_CHUNKED) if of.at_least("0.8.0") else not of.on(_CHUNKED) and length <= 32768
     tokens = of.whole(_TOKENS)
     if whole and 0 < tokens < length:
         yield Finding(
@@ -70,7 +71,7 @@ def hybrid_block(of: Deployment) -> int:
     model = of.model
     if model is None or not model.state_bytes:
         return 0
-    parts = of.whole("tensor-parallel-size", 1)
+    parts = of.split
     heads = max(model.kv_heads // parts, 1)
     bytes_ = KV_BYTES.get(str(of.value("kv-cache-dtype") or "auto"), 2)
     per_token = 2 * heads * model.head_dim * bytes_
@@ -83,6 +84,8 @@ def block_hybrid(of: Deployment) -> Iterator[Finding]:
     caching = of.on("enable-prefix-caching") or (
         of.at_least("0.28.0") and not of.off("enable-prefix-caching")
     )
+    if of.given("mamba-cache-mode") not in (None, "align"):
+        return
     block = hybrid_block(of)
     figures = of.figures
     tokens = of.whole(_TOKENS) or (figures.max_num_batched_tokens if figures else 0)
@@ -94,13 +97,14 @@ def block_hybrid(of: Deployment) -> Iterator[Finding]:
             f"{set_}, a cache block of {title} has {block:,} tokens",
             "with prefix caching a step must hold a whole block: vLLM refuses, or the first request hangs",
             put(of.key(_TOKENS), max(4096, 1 << (block - 1).bit_length())),
+            severity=ERROR if of.has(_TOKENS) and not of.at_least("0.33.0") else WARNING,
         )
 
 
 @rule("batching.seqs-unset", WARNING, source="guides; vllm/engine/arg_utils.py defaults by GPU")
 def seqs_unset(of: Deployment) -> Iterator[Finding]:
     """The number of sequences is left to a default that the cache cannot hold."""
-    figures = of.figures
+    figures = of.sized
     if (
         of.has(_SEQS)
         or figures is None

@@ -18,7 +18,7 @@ _GATED = ("meta-llama/", "google/gemma", "mistralai/Mistral-Large", "mistralai/M
 
 def _home(of: Deployment) -> str:
     """The folder inside the container that models are cached in."""
-    told = of.env("HF_HUB_CACHE") or of.env("HF_HOME") or str(of.given("download-dir") or "")
+    told = str(of.given("download-dir") or "") or of.env("HF_HUB_CACHE") or of.env("HF_HOME")
     return told or _CACHE
 
 
@@ -65,7 +65,7 @@ def offline_empty(of: Deployment) -> Iterator[Finding]:
             put("server.volumes", [*of.profile.server.volumes, f"~/.cache/huggingface:{_home(of)}"]),
             severity=ERROR if stock else WARNING,
         )
-    elif of.host is not None and of.host.cached(volume[1], of.profile.server.model) is False:
+    elif of.here is not None and of.here.cached(volume[1], of.profile.server.model) is False:
         yield Finding(
             f"server.env.{name}",
             f"{name} is on and {volume[1]} does not hold {of.profile.server.model}",
@@ -93,7 +93,7 @@ def path_unmounted(of: Deployment) -> Iterator[Finding]:
 def host_path_missing(of: Deployment) -> Iterator[Finding]:
     """A volume's folder does not exist on this machine."""
     for index, outside, inside, _ in of.volumes():
-        if of.host is not None and of.in_container and of.host.folder_missing(outside):
+        if of.here is not None and of.in_container and of.here.folder_missing(outside):
             yield Finding(
                 f"server.volumes.{index}",
                 f"{outside} does not exist on this machine",
@@ -119,7 +119,7 @@ def read_only(of: Deployment) -> Iterator[Finding]:
 def unwritable(of: Deployment) -> Iterator[Finding]:
     """The process cannot write its cache and the model is not in it."""
     folder = of.env("HF_HOME")
-    host, launcher = of.host, of.profile.server.launcher
+    host, launcher = of.here, of.profile.server.launcher
     if host is None or launcher != "process" or not folder or of.local_model or of.offline:
         return
     if host.writable(folder) is False and host.cached(folder, of.profile.server.model) is False:
@@ -134,7 +134,7 @@ def unwritable(of: Deployment) -> Iterator[Finding]:
 def disk(of: Deployment) -> Iterator[Finding]:
     """Too little disk for the weights that are still to be downloaded."""
     if (
-        of.host is None
+        of.here is None
         or of.model is None
         or of.local_model
         or of.simulated
@@ -143,9 +143,9 @@ def disk(of: Deployment) -> Iterator[Finding]:
         return
     volume = of.mounted(_home(of)) if of.in_container else None
     folder = volume[1] if volume else "" if of.in_container else of.env("HF_HOME") or "~/.cache/huggingface"
-    if not folder or of.host.cached(folder, of.profile.server.model) is not False:
+    if not folder or of.here.cached(folder, of.profile.server.model) is not False:
         return
-    free = of.host.free_disk(folder)
+    free = of.here.free_disk(folder)
     if free is not None and free < of.model.weights:
         yield Finding(
             f"server.volumes.{volume[0]}" if volume else "server.model",

@@ -123,7 +123,7 @@ def port_inside(of: Deployment) -> Iterator[Finding]:
 def loopback_inside(of: Deployment) -> Iterator[Finding]:
     """The server listens on the container's own loopback, and a port is published."""
     host = str(of.given("host") or "")
-    bridged = of.profile.deployment.network != "host"
+    bridged = of.profile.deployment.network in (None, "bridge")
     if (
         of.in_container
         and host in ("127.0.0.1", "localhost", "::1")

@@ -66,6 +66,7 @@ def not_yet(of: Deployment) -> Iterator[Finding]:
             f"--{written} came with vLLM {status.added}",
             f"{of.shown_version} exits with 'unrecognized arguments'",
             drop(f"server.args.{written}"),
+            severity=ERROR if of.exact else WARNING,
         )
 
 
@@ -102,7 +103,7 @@ def choice(of: Deployment) -> Iterator[Finding]:
                 f"server.args.{written}",
                 f"{written} is {value!r}",
                 f"{of.shown_version} takes {', '.join(choices)}",
-                severity=ERROR if of.version_known else WARNING,
+                severity=ERROR if of.exact else WARNING,
             )
 
 
@@ -121,6 +122,15 @@ def not_a_number(of: Deployment) -> Iterator[Finding]:
                     "vLLM's argument parser needs a number",
                     put(f"server.args.{written}", int(plain)) if plain and plain == int(plain) else None,
                 )
+
+
+@rule("flags.positive", ERROR, source="vllm/config: counts are positive")
+def positive(of: Deployment) -> Iterator[Finding]:
+    """A count that is below one."""
+    for flag in ("tensor-parallel-size", "pipeline-parallel-size", "max-num-seqs", "block-size", "max-loras"):
+        value = of.number(flag) if of.has(flag) else None
+        if value is not None and value < 1:
+            yield Finding(of.key(flag), f"{flag} is {value:g}", "vLLM takes 1 and more", drop(of.key(flag)))
 
 
 @rule("flags.decimal-suffix", ERROR, versions=">=0.8.5", source="human_readable_int in vllm")

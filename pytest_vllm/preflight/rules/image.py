@@ -82,6 +82,7 @@ def cuda_too_old(of: Deployment) -> Iterator[Finding]:
             f"{how} CUDA {cuda[0]}.{cuda[1]}",
             f"{of.hardware.title if of.hardware else ''} needs {needed}: no kernel image is available there",
             advice=f"an image with CUDA {needed} or newer",
+            severity=WARNING if of.capability == _GB10 and cuda >= (12, 9) else ERROR,
         )
 
 

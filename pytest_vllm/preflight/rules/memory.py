@@ -85,17 +85,17 @@ def unified_high(of: Deployment) -> Iterator[Finding]:
 @rule("memory.weights", ERROR, source="weights of the model file against memory * utilisation")
 def weights(of: Deployment) -> Iterator[Finding]:
     """The weights alone need more memory than vLLM may take."""
-    figures = of.figures
-    if figures is None or not on_gpu(of) or of.number("cpu-offload-gb"):
+    figures = of.sized
+    if figures is None or not on_gpu(of):
         return
-    pipeline = of.whole("pipeline-parallel-size", 1)
-    need, budget = figures.weight_bytes / pipeline, share(of) * figures.hardware.memory_bytes
-    if need > budget and share(of) <= 1:
+    part = 1.0 if of.has("kv-cache-memory-bytes") else share(of)
+    need, budget = figures.weight_bytes, part * figures.hardware.memory_bytes
+    if need > budget and part <= 1:
         fits = need + FIXED_OVERHEAD < 0.92 * figures.hardware.memory_bytes
         yield Finding(
             of.key(_SHARE),
             f"{figures.model.title} needs {gib(need)} of weights per GPU, vLLM may take {gib(budget)} "
-            f"({share(of):g} of {gib(figures.hardware.memory_bytes)})",
+            f"({part:g} of {gib(figures.hardware.memory_bytes)})",
             "out of memory while loading",
             advice="a larger share" if fits else "more GPUs, or a checkpoint with fewer bits",
         )
@@ -104,8 +104,8 @@ def weights(of: Deployment) -> Iterator[Finding]:
 @rule("memory.cache-for-context", ERROR, source="vllm/v1/core/kv_cache_utils.py check_enough_kv_cache_memory")
 def cache_for_context(of: Deployment) -> Iterator[Finding]:
     """The KV cache cannot hold one sequence of max-model-len: vLLM refuses to start."""
-    figures, length = of.figures, of.max_model_len
-    if figures is None or length is None or not on_gpu(of) or of.number("cpu-offload-gb") or share(of) > 1:
+    figures, length = of.sized, of.max_model_len
+    if figures is None or length is None or not on_gpu(of) or share(of) > 1:
         return
     if (
         of.whole("pipeline-parallel-size", 1) > 1
@@ -131,11 +131,11 @@ def cache_for_context(of: Deployment) -> Iterator[Finding]:
     )
 
 
-@rule("memory.few-sequences", NOTE, source="KV cache capacity, perf.md formula 7")
+@rule("memory.few-sequences", NOTE, source="memory * share, less weights, activations and 1.5 GB")
 def few_sequences(of: Deployment) -> Iterator[Finding]:
     """The KV cache holds fewer whole sequences than are admitted."""
-    figures, length = of.figures, of.max_model_len
-    if figures is None or length is None or not on_gpu(of) or of.whole("pipeline-parallel-size", 1) > 1:
+    figures, length = of.sized, of.max_model_len
+    if figures is None or length is None or not on_gpu(of):
         return
     tokens, seqs = figures.kv_cache_tokens, figures.max_num_seqs
     if of.has("max-num-seqs") and length <= tokens < min(seqs, 2) * length:
@@ -161,8 +161,8 @@ def bytes_and_share(of: Deployment) -> Iterator[Finding]:
 @rule("memory.bytes-exceed", ERROR, versions=">=0.10.2", source="weights plus kv-cache-memory-bytes")
 def bytes_exceed(of: Deployment) -> Iterator[Finding]:
     """Weights and the KV cache that is asked for exceed the memory."""
-    figures, asked = of.figures, of.number("kv-cache-memory-bytes")
-    if figures is None or not asked or not on_gpu(of) or of.number("cpu-offload-gb"):
+    figures, asked = of.sized, of.number("kv-cache-memory-bytes")
+    if figures is None or not asked or not on_gpu(of):
         return
     need, total = asked + figures.weight_bytes, figures.hardware.memory_bytes
     if need > total:

@@ -17,7 +17,7 @@ _TP = "tensor-parallel-size"
 @rule("parallel.heads", ERROR, source="ModelConfig.verify_with_parallel_config")
 def heads(of: Deployment) -> Iterator[Finding]:
     """Attention heads that cannot be split evenly."""
-    parts = of.whole(_TP, 1)
+    parts = of.split
     if of.model and parts > 1 and of.model.heads % parts:
         fits = max(size for size in (1, 2, 4, 8) if size <= parts and of.model.heads % size == 0)
         yield Finding(
@@ -31,7 +31,7 @@ def heads(of: Deployment) -> Iterator[Finding]:
 @rule("parallel.kv-heads", NOTE, source="vLLM's linear layers: KV heads are replicated")
 def kv_heads(of: Deployment) -> Iterator[Finding]:
     """More GPUs than KV heads: the cache is held several times."""
-    parts = of.whole(_TP, 1)
+    parts = of.split
     if of.model and parts > of.model.kv_heads:
         yield Finding(
             of.key(_TP),
@@ -47,8 +47,8 @@ def gpus(of: Deployment) -> Iterator[Finding]:
     count = given if isinstance(given, int) else len(given) if isinstance(given, list) else None
     if isinstance(given, list) and any("all" in one for one in given):
         count = None
-    if count is None and of.host is not None and of.host.gpus and given == "all":
-        count = len(of.host.gpus)
+    if count is None and of.here is not None and of.here.gpus and given == "all":
+        count = len(of.here.gpus)
     several = of.given("distributed-executor-backend") == "ray" or of.whole("nnodes", 1) > 1
     if count is not None and of.devices > count and not several:
         yield Finding(
@@ -83,7 +83,7 @@ def experts_dense(of: Deployment) -> Iterator[Finding]:
 @rule("parallel.balance-alone", ERROR, versions=">=0.10", source="ParallelConfig.__post_init__")
 def balance_alone(of: Deployment) -> Iterator[Finding]:
     """Experts are to be balanced over one GPU."""
-    if of.on("enable-eplb") and of.whole(_TP, 1) * of.whole("data-parallel-size", 1) < 2:
+    if of.on("enable-eplb") and of.split * of.whole("data-parallel-size", 1) < 2:
         key = of.key("enable-eplb")
         yield Finding(key, "enable-eplb with one GPU", "vLLM refuses: there is nothing to balance", drop(key))
 

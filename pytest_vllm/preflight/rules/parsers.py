@@ -27,7 +27,7 @@ def tool_unknown(of: Deployment) -> Iterator[Finding]:
     """A tool parser that this version does not have."""
     name = of.given(_TOOL)
     if isinstance(name, str) and not of.has("tool-parser-plugin") and name not in parsers("tool", of.version):
-        severe = of.on(_AUTO) and of.version_known
+        severe = of.on(_AUTO) and of.exact
         yield Finding(
             of.key(_TOOL),
             f"tool-call-parser is {name!r}",
@@ -48,6 +48,7 @@ def reasoning_unknown(of: Deployment) -> Iterator[Finding]:
             f"reasoning-parser is {name!r}",
             f"{of.shown_version} has no such parser",
             advice=_lacking(name, known),
+            severity=ERROR if of.exact else WARNING,
         )
 
 

@@ -16,8 +16,28 @@ _FLAG = "quantization"
 #: What `--quantization` may say about a checkpoint of each kind.
 _FITS = {
     "fp8": {"fp8", "compressed-tensors", "modelopt", "fbgemm_fp8", "quark", "ptpc_fp8", "humming"},
-    "awq": {"awq", "awq_marlin", "auto_awq", "cpu_awq", "ipex", "inc", "moe_wna16", "compressed-tensors"},
-    "gptq": {"gptq", "gptq_marlin", "auto_gptq", "gptq_bitblas", "gptq_marlin_24", "cpu_gptq", "moe_wna16"},
+    "awq": {
+        "awq",
+        "awq_marlin",
+        "auto_awq",
+        "cpu_awq",
+        "ipex",
+        "inc",
+        "moe_wna16",
+        "compressed-tensors",
+        "auto-round",
+    },
+    "gptq": {
+        "gptq",
+        "gptq_marlin",
+        "auto_gptq",
+        "gptq_bitblas",
+        "gptq_marlin_24",
+        "cpu_gptq",
+        "moe_wna16",
+        "inc",
+        "auto-round",
+    },
     "nvfp4": {"modelopt_fp4", "modelopt", "nvfp4", "compressed-tensors", "petit_nvfp4", "modelopt_mixed"},
     "mxfp4": {"mxfp4", "gpt_oss_mxfp4", "quark", "compressed-tensors"},
     "gguf-q5_k_m": {"gguf"},
@@ -89,6 +109,7 @@ def unknown(of: Deployment) -> Iterator[Finding]:
             f"quantization is {given!r}",
             f"{of.shown_version} has {', '.join(known)}",
             advice="leave it out: the checkpoint tells its method",
+            severity=ERROR if of.exact else WARNING,
         )
 
 
@@ -215,7 +236,7 @@ def bf16_turing(of: Deployment) -> Iterator[Finding]:
 @rule("quantisation.block-split", WARNING, source="fp8.py: weight_block_size after the split")
 def block_split(of: Deployment) -> Iterator[Finding]:
     """A tensor-parallel size that cuts FP8 blocks of 128 in two."""
-    parts = of.whole("tensor-parallel-size", 1)
+    parts = of.split
     if of.model and of.quantization == "fp8" and parts > 1 and not of.on("enable-expert-parallel"):
         width = of.model.intermediate
         if width % parts or (width // parts) % 128:

@@ -39,6 +39,7 @@ def method(of: Deployment) -> Iterator[Finding]:
             f"method is {name!r}",
             f"{of.shown_version} has no such method",
             advice=f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}",
+            severity=ERROR if of.exact else WARNING,
         )
 
 
@@ -109,7 +110,7 @@ def model(of: Deployment) -> Iterator[Finding]:
 @rule("speculation.draft-parallel", ERROR, source="SpeculativeConfig._verify_and_get_draft_tp")
 def draft_parallel(of: Deployment) -> Iterator[Finding]:
     """The draft is split over another number of GPUs than one or all."""
-    parts, all_ = _integer(of, "draft_tensor_parallel_size"), of.whole("tensor-parallel-size", 1)
+    parts, all_ = _integer(of, "draft_tensor_parallel_size"), of.split
     if parts is not None and parts not in (1, all_):
         yield Finding(
             f"{_KEY}.draft_tensor_parallel_size",
@@ -135,6 +136,8 @@ def parallel_key(of: Deployment) -> Iterator[Finding]:
 @rule("speculation.vocabulary", ERROR, versions=">=0.15", source="SpeculativeConfig.verify_equal_vocab_size")
 def vocabulary(of: Deployment) -> Iterator[Finding]:
     """Draft and target have vocabularies of different sizes."""
+    if _method(of) not in ("", "draft_model"):  # heads have vocabularies of their own
+        return
     if (
         of.draft
         and of.model

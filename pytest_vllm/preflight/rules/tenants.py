@@ -19,25 +19,21 @@ _DRIVERS = (((13, 0), 580), ((12, 8), 570), ((12, 4), 550))
 
 
 def _names(of: Deployment) -> str:
-    return ", ".join(str(one) for one in of.host.tenants) if of.host else ""
-
-
-def _local(of: Deployment) -> bool:
-    return of.host is not None and of.profile.server.launcher not in ("attach", "sim")
+    return ", ".join(str(one) for one in of.here.tenants) if of.here else ""
 
 
 @rule("tenants.free-memory", ERROR, versions=">=0.9.2", source="v1/worker/gpu_worker.py request_memory; host")
 def free_memory(of: Deployment) -> Iterator[Finding]:
     """Less memory is free than vLLM wants at its start, which it refuses."""
-    if not _local(of) or not on_gpu(of) or of.host is None or share(of) > 1:
+    if not on_gpu(of) or of.here is None or share(of) > 1:
         return
-    state = of.host.gpu_memory(unified=of.unified)
+    state = of.here.gpu_memory(unified=of.unified, index=of.first_gpu)
     if state is None:
         return
     free, total, how = state
     wanted = share(of) * total
     if free < wanted:
-        beside = f" beside {_names(of)}" if of.host.tenants else ""
+        beside = f" beside {_names(of)}" if of.here.tenants else ""
         fits = int(free / total * 100 - 2) / 100
         yield Finding(
             of.key(_SHARE),
@@ -51,10 +47,10 @@ def free_memory(of: Deployment) -> Iterator[Finding]:
 @rule("tenants.beside", WARNING, source="guides: never above what the others leave; host")
 def beside(of: Deployment) -> Iterator[Finding]:
     """Another server of models runs here and vLLM is to take most of the memory."""
-    if not _local(of) or not on_gpu(of) or of.host is None or share(of) <= 0.5:
+    if not on_gpu(of) or of.here is None or share(of) <= 0.5:
         return
-    state = of.host.gpu_memory(unified=of.unified)
-    holding = [one for one in of.host.tenants if one.holds is None or one.holds > 0]
+    state = of.here.gpu_memory(unified=of.unified, index=of.first_gpu)
+    holding = [one for one in of.here.tenants if one.holds is None or one.holds > 0]
     if state is not None and state[0] < share(of) * state[1] and of.release >= Version("0.9.2"):
         return  # told by free_memory, with the numbers
     if holding:
@@ -69,24 +65,23 @@ def beside(of: Deployment) -> Iterator[Finding]:
         )
 
 
-@rule("tenants.port", ERROR, source="host: the port answers or is bound")
+@rule("tenants.port", WARNING, source="host: the port answers or is bound")
 def port(of: Deployment) -> Iterator[Finding]:
     """The port that the deployment publishes is taken."""
-    if not _local(of) or of.host is None:
+    if of.here is None:
         return
-    for number in of.host.taken_ports:
+    for number in of.here.taken_ports:
         yield Finding(
             "deployment.ports" if of.in_container else of.key("port"),
             f"port {number} is taken on this machine",
             "the deployment's own start would fail; the gate takes a free one",
-            severity=WARNING,
         )
 
 
-@rule("tenants.driver", ERROR, source="CUDA release notes: least driver per release; host")
+@rule("tenants.driver", WARNING, source="CUDA release notes: least driver per release; host")
 def driver(of: Deployment) -> Iterator[Finding]:
     """The driver is too old for the CUDA release that the GPU or the image needs."""
-    if not _local(of) or of.host is None or not of.host.driver or of.hardware is None:
+    if of.here is None or not of.here.driver or of.hardware is None:
         return
     image_cuda = of.image.named_cuda if of.image else None
     needed = (
@@ -95,39 +90,37 @@ def driver(of: Deployment) -> Iterator[Finding]:
     hardware_cuda = (int(needed[0]), int(needed[1])) if len(needed) == 2 else None
     cuda = max((one for one in (image_cuda, hardware_cuda) if one), default=None)
     least = next((number for since, number in _DRIVERS if cuda is not None and cuda >= since), None)
-    major = of.host.driver.partition(".")[0]
+    major = of.here.driver.partition(".")[0]
     if least is not None and cuda is not None and major.isdigit() and int(major) < least:
         yield Finding(
             "hardware",
-            f"driver {of.host.driver}, CUDA {cuda[0]}.{cuda[1]} needs {least} or newer",
+            f"driver {of.here.driver}, CUDA {cuda[0]}.{cuda[1]} needs {least} or newer",
             "containers start and find no usable GPU",
-            severity=WARNING,
         )
 
 
 @rule("tenants.other-gpu", WARNING, source="host: nvidia-ml-py")
 def other_gpu(of: Deployment) -> Iterator[Finding]:
     """The GPU here is not the one that the profile names."""
-    if not _local(of) or of.host is None or not of.host.gpus or of.capability is None:
+    if of.here is None or not of.here.gpus or of.capability is None:
         return
-    found = of.host.gpus[0].capability
+    found = of.here.gpus[0].capability
     if found and found != of.capability:
         yield Finding(
             "hardware",
-            f"hardware is {of.profile.hardware!r}, this machine has {of.host.gpus[0].name}",
+            f"hardware is {of.profile.hardware!r}, this machine has {of.here.gpus[0].name}",
             "ceilings, limits and these rules are about another GPU",
         )
 
 
-@rule("tenants.engine", ERROR, source="host: sockets of the container engines")
+@rule("tenants.engine", WARNING, source="host: sockets of the container engines")
 def engine(of: Deployment) -> Iterator[Finding]:
     """No container engine runs here."""
-    if of.in_container and of.host is not None and of.host.engines is not None:
+    if of.in_container and of.here is not None and of.here.engines is not None:
         launcher = of.profile.server.launcher
-        if launcher not in of.host.engines:
+        if launcher not in of.here.engines:
             yield Finding(
                 "server.launcher",
                 f"launcher is {launcher}, no {launcher} was found here",
                 "its socket and its program are missing",
-                severity=WARNING,
             )

@@ -53,6 +53,7 @@ def host_of(given: dict[str, Any]) -> Host:
         engines,
         tuple(Tenant(**one) for one in given.get("tenants", ())),
         tuple(given.get("taken_ports", ())),
+        accelerators=tuple(given["accelerators"]) if "accelerators" in given else None,
         answers=tuple((name, given[name]) for name in ("cached", "writable", "disk") if name in given),
     )
 

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_vllm.preflight.host import Gpu, Host
 from pytest_vllm.preflight.inspect import (
+    accelerators,
     find_tenants,
     inspect_host,
     is_taken,
@@ -21,6 +22,7 @@ from pytest_vllm.preflight.inspect import (
     wanted_ports,
 )
 from pytest_vllm.profile.model import Profile
+from tests.unit.preflight.building import found, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,9 +83,9 @@ def test_llama_cpp_and_vllm(serving: Callable[[Answers], int]) -> None:
     vllm = serving(
         {"/version": {"version": "0.32.0"}, "/v1/models": {"data": [{"id": "a", "owned_by": "vllm"}]}}
     )
-    found = find_tenants({"llama.cpp": [llama], "vllm": [vllm]})
+    tenants = find_tenants({"llama.cpp": [llama], "vllm": [vllm]})
 
-    assert [str(one) for one in found] == [
+    assert [str(one) for one in tenants] == [
         f"llama.cpp at http://127.0.0.1:{llama} (qwen3-32b-q5_k_m.gguf)",
         f"vLLM 0.32.0 at http://127.0.0.1:{vllm} (a)",
     ]
@@ -177,6 +179,17 @@ def test_memory_of_unified_and_other_gpus() -> None:
     assert host.gpu_memory(unified=True) == (5, 9, "MemAvailable")
     assert Host(available=5, memory=9).gpu_memory(unified=True) is None
     assert Host((Gpu("x", 0, 0),)).gpu_memory(unified=False) is None
+
+
+def test_a_machine_without_such_devices_is_another(tmp_path: Path) -> None:
+    """A profile for a GPU that is looked at in CI: nothing is said of CI's disk and folders."""
+    (tmp_path / "nvidiactl").touch()
+
+    assert accelerators(tmp_path) == ("nvidia",)
+    assert accelerators(tmp_path / "none") == ()
+    overlay = "server.volumes = ['/there/is/none:/root/.cache/huggingface']\nhost = { accelerators = %s }"
+    assert "cache.host-path-missing" in rules_of(found(overlay % "['nvidia']"))
+    assert "cache.host-path-missing" not in rules_of(found(overlay % "[]"))
 
 
 def test_what_a_cache_holds(tmp_path: Path) -> None:
