@@ -2,7 +2,18 @@
 
 import re
 
-from pytest_vllm import MUST, SHOULD, Recording, Recordings, check, need, observe, unexpected
+from pytest_vllm import (
+    MUST,
+    SHOULD,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    need,
+    observe,
+    only_if,
+    unexpected,
+)
 
 SPEC = "vllm:serving/openai_compatible_server/"
 
@@ -39,6 +50,17 @@ def test_models(health_models: Recording) -> None:
 
     assert isinstance(listed, list), f"data is {listed!r:.60}"
     assert listed, "no model is listed"
+
+
+@check("health.keep-alive", MUST, spec="fault:vllm-project/vllm/issues/18472", exchanges=("health.",))
+def test_keep_alive(vllm_server: Server, vllm_recordings: Recordings) -> None:
+    """The server keeps a connection open for the next request, as proxies expect."""
+    only_if(vllm_server.launcher != "attach", "what lies between may close connections")
+    found = [r for r in vllm_recordings.of("health.") if r.status == 200]
+    need(found, "no request was answered")
+    wrong = [r.key for r in found if r.header("connection").lower() == "close"]
+
+    assert not wrong, f"the connection is closed after {', '.join(wrong[:3])}"
 
 
 @check("health.head", SHOULD, spec="rfc9110:section-9.3.2")

@@ -15,6 +15,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "/v1/completions": {"max_tokens": 1},
 }
 FOREIGN = "https://pytest-vllm.invalid"
+NOWHERE = "http://127.0.0.1:9/pytest-vllm.png"
 
 security_route = cases("security_route", ROUTES)
 untrusted_field = cases("untrusted_field", case_file("untrusted-fields"))
@@ -67,6 +68,14 @@ def security_untrusted(server: Server, untrusted_field: Case) -> Request:
     """A request with a field that only a trusted client may use."""
     path = untrusted_field["path"]
     return server.post(path, {**GOOD.get(path, {}), **untrusted_field["set"]}, expect=None)
+
+
+@exchange("security.media-url")
+def security_media_url(server: Server) -> Request:
+    """A picture at an address of the server's own host, where nothing listens."""
+    picture = {"type": "image_url", "image_url": {"url": NOWHERE}}
+    content = [{"type": "text", "text": "Hi"}, picture]
+    return server.chat([{"role": "user", "content": content}], max_tokens=1, expect=None)
 
 
 @exchange("security.cross-origin")

@@ -22,6 +22,12 @@ DOCS = "vllm:usage/security/"
 DEVELOPMENT = "fault:vllm-project/vllm/pull/29922"
 TEMPLATE = "fault:advisories/GHSA-6fvq-23cw-5628"
 
+FETCH = "fault:vllm-project/vllm/issues/57157"
+#: What HTTP clients say of an address at which nothing listens.
+TRIED = re.compile(
+    r"cannot connect|connection refused|connect call failed|connection ?error|max retries", re.IGNORECASE
+)
+
 
 def reachable(found: dict[str, int]) -> list[str]:
     """The routes that exist and are open."""
@@ -66,6 +72,15 @@ def test_untrusted(vllm_server: Server, untrusted_field: Case, security_untruste
     status = security_untrusted.status or 0
 
     assert 400 <= status < 500, f"answered with {status}: {security_untrusted.text[:120]}"
+
+
+@check("security.no-inner-fetch", MUST, spec=FETCH, needs=("chat",))
+def test_no_inner_fetch(security_media_url: Recording) -> None:
+    """A picture's address cannot make the server ask its own host."""
+    security_media_url.answered()
+    tried = TRIED.search(security_media_url.text)
+
+    assert not tried, f"it tried: {tried and tried[0]!r}; set --allowed-media-domains"
 
 
 @check("security.cross-origin.no-credentials", MUST, spec=DOCS)

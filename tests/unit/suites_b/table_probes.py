@@ -13,6 +13,13 @@ HEALTH = [
         ("health.version.readable",),
     ),
     Break("no model", edited("health.models", lambda b: b["data"].clear()), ("health.models.listed",)),
+    Break(
+        "connections are closed",
+        changed(
+            one("health.health"), lambda r: r.with_response(headers=(*r.headers, ("connection", "close")))
+        ),
+        ("health.keep-alive",),
+    ),
     Break("HEAD breaks", answered("health.head", 500), ("health.head",)),
     Break(
         "nothing is generated", answered("health.generates", None), ("health.generates", "health.truthful")
@@ -69,6 +76,11 @@ SECURITY = [
         "a profiler for anybody",
         answered("security.route[start-profile]", 405),
         ("security.no-profiler-routes",),
+    ),
+    Break(
+        "an address of the server's own is asked",
+        answered("security.media-url", 500, '{"error": {"message": "Cannot connect to host 127.0.0.1:9"}}'),
+        ("security.no-inner-fetch",),
     ),
     Break("adapters at run time", answered("security.lora-route", 405), ("security.no-lora-routes",)),
     Break(

@@ -62,7 +62,7 @@ def _streamed(name: str, summary: str, change: Callable[[Any], None], **facts: A
 def _as_text(value: Any) -> None:
     for item in _calls(value):
         text = f"<tool_call>{item.get('name')}</tool_call>"
-        part = {"type": "output_text", "text": text, "annotations": [], "logprobs": None}
+        part: Item = {"type": "output_text", "text": text, "annotations": [], "logprobs": None}
         item |= {"type": "message", "role": "assistant", "content": [part] if item.get("arguments") else []}
         for name in ("arguments", "call_id", "name"):
             item.pop(name, None)
@@ -102,11 +102,12 @@ def _swapped(value: Any) -> None:
     if not isinstance(value, dict):
         return
     for holder in (value, value.get("response")):
-        output = holder.get("output") if isinstance(holder, dict) else None
+        if not isinstance(holder, dict):
+            continue
+        output = holder.get("output")
         if isinstance(output, list) and output and output[0].get("type") == "reasoning":
             holder["output"] = [*output, dict(output[0], id="rs_0")]
-            usage = holder.get("usage") or {}
-            usage["output_tokens_details"] = {"reasoning_tokens": 0}
+            holder["usage"]["output_tokens_details"] = {"reasoning_tokens": 0}
 
 
 _everywhere(
