@@ -70,7 +70,7 @@ def run_words(profile: Profile, engine: str) -> tuple[Words, Words, tuple[str, .
     before, program = start_of(profile)
     options += ["--entrypoint", before[0]] if before else []
     whole = [*before, *program]
-    rest = arguments(profile, positional=takes_position(whole), left_out=place.left_out)
+    rest = arguments(profile, positional=takes_position(whole), place=place)
     return options, [image, *before[1:], *program, *rest], place_note(profile, place)
 
 

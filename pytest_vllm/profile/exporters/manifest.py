@@ -33,7 +33,7 @@ def compose(profile: Profile) -> Exported:
     server, deployment, place = profile.server, profile.deployment, place_of(profile)
     image = image_of(profile, "compose")
     before, program = start_of(profile)
-    words = arguments(profile, positional=takes_position([*before, *program]), left_out=place.left_out)
+    words = arguments(profile, positional=takes_position([*before, *program]), place=place)
     devices, reservation = _compose_gpus(server.gpus)
     service: dict[str, Any] = {
         "image": image,
@@ -77,11 +77,11 @@ def kubernetes(profile: Profile) -> Exported:
     before, program = start_of(profile)
     words: Words = [
         *program,
-        *arguments(profile, positional=takes_position([*before, *program]), left_out=place.left_out),
+        *arguments(profile, positional=takes_position([*before, *program]), place=place),
     ]
     notes = list(place_note(profile, place))
     volumes, mounts = _volumes(profile)
-    port = int(server.args.get("port", 8000)) if "port" not in place.left_out else 8000
+    port = place.inside
     gpus = _gpu_count(server.gpus, notes)
     secret = f"{name}-secrets"
     container: dict[str, Any] = {

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 API_KEY = "VLLM_API_KEY"
 INSIDE = 8000
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 #: Lists that vLLM wants as one JSON list, repeated, or joined by commas; all others are separate words.
 _JSON_LISTS = frozenset({"allowed-origins", "allowed-methods", "allowed-headers"})
@@ -46,22 +45,22 @@ def environment(profile: Profile) -> dict[str, str | Secret]:
     return {**profile.server.env, **key}
 
 
-def arguments(profile: Profile, *, positional: bool, left_out: Sequence[str] = ()) -> Words:
+def arguments(profile: Profile, *, positional: bool, place: Place | None = None) -> Words:
     """The arguments of vLLM.
 
     Args:
         profile: what is served.
         positional: `vllm serve MODEL` rather than `--model MODEL`.
-        left_out: flags that are said in another way.
+        place: where a container's server is reached; None for a process.
     """
     server = profile.server
     words: Words = [] if not server.model else [server.model] if positional else ["--model", server.model]
     if server.served_model_name:
         words += ["--served-model-name", server.served_model_name]
     for name, value in server.args.items():
-        if name not in left_out:
+        if place is None or name not in place.left_out:
             words += flag_words(name, value)
-    return words
+    return words + (place.words if place else [])
 
 
 def flag_words(name: str, value: Any) -> Iterator[str | Secret]:
@@ -114,35 +113,39 @@ class Place:
 
     Args:
         ports: what is published, as Docker writes it.
+        inside: the port that it listens on.
         left_out: flags that would bind it where nothing is published.
         network: the container's network, where it is not the runtime's own.
     """
 
     ports: tuple[str, ...]
+    inside: int
     left_out: tuple[str, ...]
     network: str | None
 
+    @property
+    def words(self) -> list[str]:
+        """The flag for another port than vLLM's own."""
+        return [] if self.inside == INSIDE or not self.left_out else ["--port", str(self.inside)]
+
 
 def place_of(profile: Profile) -> Place:
-    """Host and port of a process become a published port; inside, vLLM's own are used."""
+    """Host and port of a process become a published port; inside, it listens where that leads."""
     args, deployment = profile.server.args, profile.deployment
+    port = int(args.get("port", INSIDE))
     if deployment.network == "host":
-        return Place((), (), "host")
-    inside = int(args.get("port", INSIDE))
-    outward = args.get("host") not in LOOPBACK
-    leads_there = any(port.rpartition(":")[2].partition("/")[0] == str(inside) for port in deployment.ports)
-    ports = tuple(deployment.ports)
-    if outward and (leads_there or "port" not in args):
-        return Place(ports or (f"127.0.0.1:{inside}:{inside}",), (), deployment.network)
-    published = ports or (f"127.0.0.1:{inside}:{INSIDE}",)
-    return Place(published, ("host", "port"), deployment.network)
+        return Place((), port, (), "host")
+    ports = tuple(deployment.ports) or (f"127.0.0.1:{port}:{INSIDE}",)
+    inside = ports[0].rpartition(":")[2].partition("/")[0]
+    left_out = ("host", "port")
+    return Place(ports, int(inside) if inside.isdigit() else INSIDE, left_out, deployment.network)
 
 
 def place_note(profile: Profile, place: Place) -> tuple[str, ...]:
     """What became of host and port."""
     lost = [name for name in place.left_out if name in profile.server.args]
-    text = f"{' and '.join(lost)}: the container listens on {INSIDE}, published as {', '.join(place.ports)}"
-    return (text,) if lost else ()
+    shown = f"the container listens on {place.inside}, published as {', '.join(place.ports)}"
+    return (f"{' and '.join(lost)}: {shown}",) if lost else ()
 
 
 def _json(value: Any) -> str:

@@ -103,8 +103,19 @@ class Draft:
             return {"from-env": variable}
         return None
 
+    def _place(self) -> None:
+        """Inside of a container, host and port are the launcher's matter; what is published is kept."""
+        if self.server["launcher"] == "process" or self.deployment.get("network") == "host":
+            return
+        self.args.pop("host", None)
+        port, published = self.args.pop("port", None), self.deployment.get("ports")
+        if port is not None and not published:
+            line = self._line(("server", "args", "port"))
+            self.note(line, f"--port {port} is left out: the gate publishes a free port")
+
     def profile(self, name: str) -> Profile:
         """The profile. Raises ImportProblem for what a profile refuses, at its line."""
+        self._place()
         server = self.server | {
             key: value
             for key, value in (("env", self.env), ("volumes", self.volumes), ("args", self.args))

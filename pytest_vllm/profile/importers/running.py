@@ -26,7 +26,7 @@ _USUAL_SHM = 64 * 1024**2
 
 def read_running(name: str, environ: Mapping[str, str]) -> Draft:
     """The draft of a running (or stopped) container. Raises ImportProblem without an engine or container."""
-    engine = _engine(environ)
+    engine = _engine(name, environ)
     try:
         found = engine.client.containers.get(name)
         image = engine.client.images.get(found.attrs["Image"]).attrs
@@ -37,14 +37,14 @@ def read_running(name: str, environ: Mapping[str, str]) -> Draft:
     return draft_of(name, found.attrs, image.get("Config") or {}, engine.name, environ)
 
 
-def _engine(environ: Mapping[str, str]) -> Any:
+def _engine(name: str, environ: Mapping[str, str]) -> Any:
     try:
         return connect(docker_url(environ))
     except BootError as first:
         try:
             return connect(podman_url(environ))
         except BootError:
-            text = f"{PREFIX}…: {first.what}; {first.try_[0]}"
+            text = f"{PREFIX}{name}: {first.what}; {first.try_[0]}"
             raise ImportProblem(text) from first
 
 
@@ -100,7 +100,8 @@ def _host(draft: Draft, found: Mapping[str, Any], host: Mapping[str, Any]) -> No
             address = binding.get("HostIp") or ""
             shown = "" if address in _ANYWHERE else address
             parts = [shown, binding.get("HostPort"), inside.partition("/")[0]]
-            ports.append(":".join(part for part in parts if part))
+            if binding.get("HostPort"):  # else the engine chose one
+                ports.append(":".join(part for part in parts if part))
     policy = (host.get("RestartPolicy") or {}).get("Name")
     draft.deployment |= {
         "ports": ports,

@@ -132,7 +132,7 @@ def test_the_other_keys(tmp_path: Path) -> None:
     server, deployment = found.profile.server, found.profile.deployment
 
     assert server.volumes == [f"{tmp_path}/models:/models:ro", "hf:/root/.cache/huggingface", "/opt:/opt:ro"]
-    assert (server.shm, server.ipc, server.args) == ("16gb", "host", {"port": 9000})
+    assert (server.shm, server.ipc, server.args) == ("16gb", "host", {})
     assert (deployment.name, deployment.restart) == ("vllm", "always")
     assert deployment.ports == ["127.0.0.1:9000:9000", "9002:9001"]
     assert found.notes == (

@@ -180,3 +180,13 @@ def test_two_images_one_of_them_vllm() -> None:
 
     assert found.profile.server.model == "a/b"
     assert found.notes == ("the text:1: `docker run -d redis` is not carried over",)
+
+
+def test_json_that_the_shell_has_eaten() -> None:
+    """Without quotes, its own quotes are gone; the server would not start either."""
+    found = imported('vllm serve a/b --speculative-config {"method":"ngram"}', environ=ENVIRON)
+
+    assert found.profile.server.args == {"speculative-config": "{method:ngram}"}
+    assert found.notes == (
+        "the text:1: --speculative-config is no JSON that a profile can hold: {method:ngram}; it stays text",
+    )

@@ -44,7 +44,7 @@ def expected(server: ServerPart, kind: str) -> dict[str, Any]:
         left["command"] = None if server.command == ["vllm", "serve"] else server.command
         if kind == "systemd":
             left["env"] = {k: {"from_env": k} if isinstance(v, Secret) else v for k, v in server.env.items()}
-    elif not engine or server.args.get("host") == "127.0.0.1":
+    else:
         left["args"] = {k: v for k, v in server.args.items() if k not in ("host", "port")}
     if kind == "podman-run" and isinstance(server.gpus, str):
         left["gpus"] = [f"nvidia.com/gpu={server.gpus}"]
@@ -152,3 +152,27 @@ def test_awkward_values_survive_systemd() -> None:
 def test_flags_are_said_as_the_launchers_say_them(name: str, value: Any) -> None:
     """Two modules that may not know each other agree on every kind of value."""
     assert list(flag_words(name, value)) == list(flag(name, value))
+
+
+@pytest.mark.parametrize("kind", ["compose", "docker-run", "podman-run", "k8s"])
+def test_a_port_of_its_own(kind: str) -> None:
+    """The container listens where its published port leads, whatever the gate publishes for itself."""
+    line = "docker run -p 9000:9001 vllm/vllm-openai --model a/b --host 0.0.0.0 --port 9001"
+    profile = imported(line, environ=ENVIRON).profile
+    written = exported(profile, kind).text
+
+    assert profile.server.args == {}
+    assert profile.deployment.ports == ["9000:9001"]
+    assert "--port" in written
+    assert "9001" in written
+    assert imported(written, environ=ENVIRON).profile.server.args == {}
+
+
+def test_a_port_that_nothing_publishes() -> None:
+    """It is said; on the host's own network it stays."""
+    line = "docker run {} vllm/vllm-openai --model a/b --port 9001"
+    lost = imported(line.format("--name x"), environ=ENVIRON)
+
+    assert lost.notes == ("the text:1: --port 9001 is left out: the gate publishes a free port",)
+    assert lost.profile.server.args == {}
+    assert imported(line.format("--network host"), environ=ENVIRON).profile.server.args == {"port": 9001}
