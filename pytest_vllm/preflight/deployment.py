@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from pytest_vllm.facts import canonical, flags, nearest, release_key, versions
 from pytest_vllm.preflight.image import Image, image_of
 from pytest_vllm.profile.derived import Figures
-from pytest_vllm.profile.hardware import load_hardware
+from pytest_vllm.profile.hardware import hardware_names, load_hardware
 from pytest_vllm.profile.model import Secret
 from pytest_vllm.profile.modelfile import KV_BYTES, load_model, model_of_repo
 
@@ -48,7 +48,7 @@ class Deployment:
 
     Args:
         profile: the profile.
-        hardware: one device; None when the profile names none.
+        hardware: one device; None when the profile names none and the machine tells none.
         model: the checkpoint; None when no model file is known.
         draft: the draft model's checkpoint, None when none is known.
         host: what is known of the machine; None when nothing was asked.
@@ -129,7 +129,8 @@ class Deployment:
 
         A profile for GPUs that is looked at where there are none, in CI, is about another machine.
         """
-        vendor = self.hardware.vendor if self.hardware else "none"
+        assumed = "nvidia" if self.profile.server.gpus else "none"
+        vendor = self.hardware.vendor if self.hardware else assumed
         elsewhere = self.profile.server.launcher in ("attach", "sim")
         return None if elsewhere or self.host is None or not self.host.has(vendor) else self.host
 
@@ -335,11 +336,26 @@ def deployment_of(profile: Profile, rootdir: Path, host: Host | None = None) -> 
     """A profile with the files that it names. Raises ProfileError when one cannot be read."""
     name = profile.model or model_of_repo(profile.server.model, rootdir)
     found = Deployment(profile)
+    hardware = load_hardware(profile.hardware, rootdir) if profile.hardware else hardware_of(host, rootdir)
     draft = model_of_repo(str(found.speculation.get("model", "")), rootdir)
     return Deployment(
         profile,
-        load_hardware(profile.hardware, rootdir) if profile.hardware else None,
+        hardware,
         load_model(name, rootdir) if name else None,
         load_model(draft, rootdir) if draft else None,
         host,
     )
+
+
+def hardware_of(host: Host | None, rootdir: Path) -> Hardware | None:
+    """The hardware file that fits the machine's first GPU: its compute capability, its memory within 6 %."""
+    gpu = host.gpus[0] if host is not None and host.gpus else None
+    if gpu is None or gpu.capability is None:
+        return None
+    wanted = ".".join(map(str, gpu.capability))
+    for name in hardware_names(rootdir):
+        known = load_hardware(name, rootdir)
+        near = abs(known.memory_bytes - gpu.total) < 0.06 * known.memory_bytes if gpu.total else known.unified
+        if known.compute_capability == wanted and near:
+            return known
+    return None

@@ -43,6 +43,10 @@ class Places:
                 whole = whole[:-1]
         return 1
 
+    def place(self, key: str) -> str:
+        """`ours.toml:14`; the key where no file has it, as in an imported profile."""
+        return f"{self.shown}:{self.line(key)}" if self.known else f"{self.name} {key}"
+
     @property
     def shown(self) -> str:
         """The file as messages name it."""
@@ -56,9 +60,7 @@ def _spelled(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
 def lines(findings: Sequence[Finding], profile: Profile) -> list[str]:
     """`profile.toml:12: error  flags.removed  …`, one line each, worst first; no summary."""
     places = Places(profile)
-    rows = [
-        (f"{places.shown}:{places.line(one.key)}:", str(one.severity), one.rule, one.text) for one in findings
-    ]
+    rows = [(f"{places.place(one.key)}:", str(one.severity), one.rule, one.text) for one in findings]
     wide = max((len(place) for place, *_ in rows), default=0)
     names = max((len(name) for _, _, name, _ in rows), default=0)
     return [f"{place:<{wide}} {severity:<7}  {name:<{names}}  {text}" for place, severity, name, text in rows]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.preflight.deployment import hardware_of
 from pytest_vllm.preflight.host import Gpu, Host
 from pytest_vllm.preflight.inspect import (
     accelerators,
@@ -190,6 +191,24 @@ def test_a_machine_without_such_devices_is_another(tmp_path: Path) -> None:
     overlay = "server.volumes = ['/there/is/none:/root/.cache/huggingface']\nhost = { accelerators = %s }"
     assert "cache.host-path-missing" in rules_of(found(overlay % "['nvidia']"))
     assert "cache.host-path-missing" not in rules_of(found(overlay % "[]"))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "title"),
+    [
+        (Gpu("NVIDIA GB10", 0, 0, (12, 1)), "GB10"),
+        (Gpu("NVIDIA GeForce RTX 5090", 34_190_917_632, 0, (12, 0)), "5090"),
+        (Gpu("NVIDIA H100 80GB HBM3", 85_520_809_984, 0, (9, 0)), "H100"),
+    ],
+)
+def test_the_hardware_that_this_machine_has(gpu: Gpu, title: str, tmp_path: Path) -> None:
+    """Where the profile names none, as imported ones do."""
+    hardware = hardware_of(Host((gpu,)), tmp_path)
+
+    assert hardware is not None
+    assert title in hardware.title
+    assert hardware_of(Host((Gpu("NVIDIA X", 1, 0, (9, 0)),)), tmp_path) is None
+    assert hardware_of(Host(), tmp_path) is None
 
 
 def test_what_a_cache_holds(tmp_path: Path) -> None:

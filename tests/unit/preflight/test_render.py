@@ -62,6 +62,14 @@ def test_a_line_per_finding(profile: Profile, tmp_path: Path) -> None:
     )
 
 
+def test_without_a_file_the_key_is_named(profile: Profile, tmp_path: Path) -> None:
+    """As for a profile that was imported."""
+    imported = profile.model_copy(update={"source": None})
+    first, _ = all_lines(check(imported, tmp_path), imported)
+
+    assert first.startswith("ours server.args.disable-log-requests: error ")
+
+
 def test_the_summary_counts(profile: Profile, tmp_path: Path) -> None:
     """In words."""
     assert summary(check(profile, tmp_path), profile).startswith("ours: 2 errors (")
