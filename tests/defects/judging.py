@@ -50,6 +50,7 @@ class View:
 
     state: ServerState
     recordings: Mapping[str, Recording]
+    log: tuple[tuple[float, str], ...] = ()
 
     @property
     def server(self) -> Server:
@@ -197,6 +198,6 @@ def _argument(name: str, check: Check, view: View) -> Any:
         "vllm_server": view.server,
         "vllm_profile": view.profile,
         "vllm_capabilities": view.server.capabilities,
-        "vllm_log": view.state.log(),
+        "vllm_log": view.log,
         "vllm_figures": figures_of(view.profile, ROOT),
     }[name]

@@ -111,7 +111,7 @@ def healthy_results(
 
 def _boot(profile: Profile) -> View | BootError:
     _, items = suites()
-    with tempfile.TemporaryDirectory(prefix="pytest-vllm-matrix-") as folder:
+    with tempfile.TemporaryDirectory(prefix="vllm-matrix-", ignore_cleanup_errors=True) as folder:
         return record(Path(folder), profile, items)
 
 

@@ -39,7 +39,7 @@ def profile_for(
     profile = load(name, ROOT)
     args = {**profile.server.args, **flags_of(needs)}
     env = {**profile.server.env, **dict(pair.split("=", 1) for pair in environ)}
-    server = profile.server.model_copy(update={"args": args, "env": env})
+    server = profile.server.model_copy(update={"args": args, "env": env, "launcher": "sim"})
     return with_defects(profile.model_copy(update={"server": server, "defects": list(defects)}))
 
 
@@ -52,7 +52,8 @@ def record(folder: Path, profile: Profile, items: list[pytest.Item]) -> View | B
             state = gate.open(profile.name, wanted(items))
         except BootError as error:
             return error
-    return View(state, {key: state.store.get(key) for key in state.store.keys()})  # noqa: SIM118
+    recordings = {key: state.store.get(key) for key in state.store.keys()}  # noqa: SIM118
+    return View(state, recordings, state.log())
 
 
 def rewritten(view: View, *defects: Defect) -> View:
