@@ -72,7 +72,8 @@ class Draft:
                 self.note(line, "--api-key has several keys; the first is used")
             text = value[0]
         variable = API_KEY if name == "api-key" else name.replace("-", "_").upper()
-        secret = self._reference(name, text, line, "", variable)
+        held = isinstance(value, str) or name == "api-key" or holds_secret(text) or secret_text(text)
+        secret = self._reference(name, text, line, "", variable) if held else None
         if secret is not None and name == "api-key":
             self.server["api-key"] = secret
         elif secret is not None:

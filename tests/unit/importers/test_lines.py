@@ -40,6 +40,8 @@ def server(text: str, environ: dict[str, str] | None = None) -> ServerPart:
         ("--middleware a.B --middleware c.D", {"middleware": ["a.B", "c.D"]}),
         ("--served-model-name one two", {"served-model-name": ["one", "two"]}),
         ("--max-lora-rank 64", {"max-lora-rank": 64}),
+        ("--max-prompt-adapter-token 8 --hf-token", {"max-prompt-adapter-token": 8, "hf-token": True}),
+        ("--hf-token hf_abc", {"hf-token": {"from-env": "HF_TOKEN"}}),
         ("--dtype bfloat16", {"dtype": "bfloat16"}),
         ("--rope-scaling '{\"factor\": null}'", {"rope-scaling": '{"factor": null}'}),
     ],
