@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.facts import flags, versions
 from pytest_vllm.launch.arguments import flag
 from pytest_vllm.profile.errors import ProfileError
 from pytest_vllm.profile.exporters import KINDS, exported
 from pytest_vllm.profile.exporters.words import flag_words
 from pytest_vllm.profile.importers import imported
+from pytest_vllm.profile.importers.vllmline import flag_of, takes_several
 from pytest_vllm.profile.load import load, names
 from pytest_vllm.profile.model import Profile, Secret, ServerPart
 
@@ -176,3 +178,29 @@ def test_a_port_that_nothing_publishes() -> None:
     assert lost.notes == ("the text:1: --port 9001 is left out: the gate publishes a free port",)
     assert lost.profile.server.args == {}
     assert imported(line.format("--network host"), environ=ENVIRON).profile.server.args == {"port": 9001}
+
+
+def sample(name: str) -> Any:
+    """A value that a flag takes, awkward where it can be."""
+    known = flag_of(name)
+    assert known is not None
+    if takes_several(name):
+        return ["a=b", "c d"]
+    if known.type in ("bool", "bool-value"):
+        return not known.negatable
+    if known.choices:
+        return int(known.choices[-1]) if str(known.choices[-1]).isdigit() else known.choices[-1]
+    values = {"int": 7, "float": 0.25, "str": "it's 50 % of $HOME"}
+    return {"key": "a $b", "list": [1, 2]} if known.type.startswith("json") else values.get(known.type, "x")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_flag_of_every_version_survives(kind: str) -> None:
+    """Each with its own type; those that a profile says elsewhere are left out."""
+    elsewhere = {"model", "served-model-name", "host", "port", "api-key", "hf-token"}
+    args = {name: sample(name) for version in versions() for name in flags(version) if name not in elsewhere}
+    server = {"image": "vllm/vllm-openai:v0.32.0", "model": "a/b", "args": args}
+    profile = Profile.model_validate({"server": server}).model_copy(update={"name": "all"})
+
+    assert len(args) > 300
+    assert imported(exported(profile, kind).text, environ=ENVIRON).profile.server.args == args
