@@ -7,6 +7,7 @@ sequences handed out at once. Which tokens come is known beforehand; the engine 
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING
 
 from pytest_vllm.sim.engine.drafts import Drafts
@@ -128,6 +129,8 @@ class Engine:
         for sequence, _ in plan:
             if sequence.ended != "abort":
                 sequence.listener.progressed(sequence)
+        if not (self.waiting or self.running):
+            self._end = -math.inf  # an idle engine begins its next step when that is asked for, not before
         self.wake()
 
     def _advance(self, sequence: Sequence, count: int, now: float, gaps: dict[float, int]) -> None:

@@ -68,7 +68,8 @@ def _ends(ignored: bool, sequence: Sequence) -> bool:
 
 def _restarts(value: Any, request: Request) -> Any:
     asked = _asked(request)
-    if not _ended["times"] or asked.get("prompt") != "Hello" or asked.get("max_tokens") != 1:
+    next_one = asked.get("prompt") == "Hello" and asked.get("max_tokens") == 1 and "ignore_eos" not in asked
+    if not (_ended["times"] and next_one):
         return value
     _ended["times"] = 0
     return Reply(500, b'{"error": {"message": "EngineCore encountered an issue", "code": 500}}', [JSON])
