@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.http.server import Call
 
 Body = dict[str, Any]
+NO_MESSAGES = "Cannot apply chat template to an empty conversation. Provide at least one message."
 
 
 async def chat(server: Server, call: Call) -> Reply | None:
@@ -102,6 +103,7 @@ class ChatRequest:
 
     def _outputs(self) -> list[Output]:
         self.sampling.verify(self.server.settings, self.server.tokens.size)
+        rules.thinks_within(self.body, self.server.settings)
         constraint = constraint_of(self.body, self.server.settings)
         check_room(len(self.prompt), self.server.settings.max_model_len)
         turn = turn_of(self.server, self.body, constraint)
@@ -164,7 +166,8 @@ def prompt_of(server: Server, body: Body) -> str:
         )
         raise ApiError(text + "with untrusted chat template.")
     if not messages:
-        raise ApiError("list index out of range")
+        raise ApiError(NO_MESSAGES if settings.version >= "0.32.0" else "list index out of range")
+    rules.continued(body)
     tools = body.get("tools")
     if body.get("tool_choice") == "none" and settings.args.get("exclude_tools_when_tool_choice_none"):
         tools = None

@@ -52,7 +52,11 @@ class CompletionRequest:
         """Take a validated body. Raises ApiError."""
         self.server, self.call, self.body = server, call, body
         if body.get("suffix"):
-            raise ApiError("suffix is not currently supported")
+            if server.settings.version < "0.32.0":
+                raise ApiError("suffix is not currently supported")
+            raise ApiError(
+                "suffix is only supported for models with FIM completion rendering", param="suffix"
+            )
         if body.get("prompt_embeds"):
             raise Invalid("You must set `--enable-prompt-embeds` to input `prompt_embeds`.", "prompt_embeds")
         self.model = check_model(server, body)
@@ -120,6 +124,7 @@ class CompletionRequest:
         await stream.finished
 
     def _produce(self) -> None:
+        rules.thinks_within(self.body, self.server.settings)
         constraint = constraint_of(self.body, self.server.settings)
         for prompt, sampling in zip(self.prompts, self.samplings, strict=True):
             sampling.verify(self.server.settings, self.server.tokens.size)
@@ -316,7 +321,7 @@ def _prompts(prompt: Any) -> list[Any]:
     if isinstance(prompt, str):
         return [prompt]
     if not prompt:
-        raise ApiError("Please provide at least one prompt")
+        raise ApiError("You must pass at least one prompt")
     if all(isinstance(part, int) for part in prompt):
         return [prompt]
     if any(not part for part in prompt):

@@ -64,7 +64,14 @@ def _guided(body: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _none_given() -> Invalid:
-    shown = dict.fromkeys(["json", "regex", "choice", "grammar", "json_object"])
+    shown: dict[str, bool | None] = dict.fromkeys(["json", "regex", "choice", "grammar", "json_object"])
+    shown |= {"disable_any_whitespace": False, "disable_additional_properties": False}
+    shown |= {
+        "whitespace_pattern": None,
+        "structural_tag": None,
+        "_backend": None,
+        "_backend_was_auto": False,
+    }
     return Invalid(f"You must use one kind of structured outputs constraint but none are specified: {shown}")
 
 

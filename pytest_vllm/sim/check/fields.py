@@ -12,6 +12,12 @@ from typing import Any
 Entry = dict[str, Any]
 _TRUE = (1, "1", "t", "true", "y", "yes", "on")
 _FALSE = (0, "0", "f", "false", "n", "no", "off")
+_NO_MODEL = "Input should be a valid dictionary or object to extract fields from"
+#: Classes that pydantic knows as dataclasses; those that end in Param are dictionaries, all others models.
+_DATACLASSES = ("RepetitionDetectionParams", "StructuredOutputsParams")
+_MODELS = ("ChatCompletionToolsParam", "ChatCompletionNamedToolChoiceParam")
+#: Members of unions that errors do not name.
+_UNNAMED = ("ResponseFormat", "StructuralTagResponseFormat", "LegacyStructuralTagResponseFormat")
 
 
 class Fields:
@@ -24,9 +30,7 @@ class Fields:
     def validate(self, name: str, body: Any) -> tuple[Any, list[Entry]]:
         """A whole request body of class `name`."""
         if not isinstance(body, dict):
-            kind = "model_attributes_type"
-            message = "Input should be a valid dictionary or object to extract fields from"
-            return body, [_entry(kind, ["body"], message, body)]
+            return body, [_entry("model_attributes_type", ["body"], _NO_MODEL, body)]
         return self._object(self.known[name], body, ["body"], self.absent.get(name, set()))
 
     def _node(  # noqa: PLR0911 - one return per kind
@@ -34,6 +38,8 @@ class Fields:
     ) -> tuple[Any, list[Entry]]:
         if "$ref" in node:
             name = node["$ref"]
+            if not isinstance(value, dict) and self.known[name].get("type") == "object":
+                return value, [_no_object(name.rsplit("__", 1)[-1], value, loc)]
             return self._node(self.known[name], value, loc)
         if "anyOf" in node:
             return self._union(node["anyOf"], value, loc)
@@ -75,11 +81,11 @@ class Fields:
         if size > node.get("maxItems", size):
             limit = node["maxItems"]
             text = f"List should have at most {limit} item{'s' * (limit != 1)} after validation, not {size}"
-            return value, [_entry("too_long", loc, text, value)]
+            return value, [_sized("too_long", loc, text, value, {"max_length": limit})]
         if size < node.get("minItems", 0):
             limit = node["minItems"]
             text = f"List should have at least {limit} item{'s' * (limit != 1)} after validation, not {size}"
-            return value, [_entry("too_short", loc, text, value)]
+            return value, [_sized("too_short", loc, text, value, {"min_length": limit})]
         items = node.get("items")
         if not items:
             return value, []
@@ -101,14 +107,28 @@ class Fields:
             if not found:
                 return good, []
         for member in members:
-            tag = [member["$ref"].rsplit("__", 1)[-1]] if "$ref" in member and len(members) > 1 else []
-            errors += self._node(member, value, [*loc, *tag])[1]
+            tag = member["$ref"].rsplit("__", 1)[-1] if "$ref" in member and len(members) > 1 else ""
+            errors += self._node(member, value, [*loc, tag] if tag and tag not in _UNNAMED else loc)[1]
         return value, errors
 
 
 def _exact(node: Any, value: Any) -> bool:
     kinds = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
     return type(value) is kinds.get(node.get("type", ""))
+
+
+def _no_object(name: str, value: Any, loc: list[str]) -> Entry:
+    if name in _DATACLASSES:
+        text = f"Input should be a dictionary or an instance of {name}"
+        return {**_entry("dataclass_type", loc, text, value), "ctx": {"class_name": name}}
+    if name.endswith("Param") and name not in _MODELS:
+        return _entry("dict_type", loc, "Input should be a valid dictionary", value)
+    return _entry("model_attributes_type", loc, _NO_MODEL, value)
+
+
+def _sized(kind: str, loc: list[str], message: str, value: Any, limit: dict[str, int]) -> Entry:
+    size = {"field_type": "List", **limit, "actual_length": len(value)}
+    return {**_entry(kind, loc, message, value), "ctx": size}
 
 
 def _literal(allowed: list[Any], value: Any, loc: list[str]) -> tuple[Any, list[Entry]]:
@@ -126,10 +146,11 @@ def _string(node: Any, value: Any, loc: list[str]) -> tuple[Any, list[Entry]]:
     if len(value) < node.get("minLength", 0):
         limit = node["minLength"]
         text = f"String should have at least {limit} character{'s' * (limit != 1)}"
-        return value, [_entry("string_too_short", loc, text, value)]
+        return value, [{**_entry("string_too_short", loc, text, value), "ctx": {"min_length": limit}}]
     if len(value) > node.get("maxLength", len(value)):
-        text = f"String should have at most {node['maxLength']} characters"
-        return value, [_entry("string_too_long", loc, text, value)]
+        limit = node["maxLength"]
+        text = f"String should have at most {limit} characters"
+        return value, [{**_entry("string_too_long", loc, text, value), "ctx": {"max_length": limit}}]
     return value, []
 
 
@@ -169,7 +190,7 @@ def _number(node: Any, value: Any, loc: list[str]) -> tuple[Any, list[Entry]]:
 def _boolean(node: Any, value: Any, loc: list[str]) -> tuple[Any, list[Entry]]:
     del node
     given = value.lower() if isinstance(value, str) else value
-    if isinstance(given, bool | str | int | float):
+    if isinstance(given, bool | str | int) or given in (0.0, 1.0):
         if given in _TRUE:
             return True, []
         if given in _FALSE:
@@ -181,12 +202,13 @@ def _boolean(node: Any, value: Any, loc: list[str]) -> tuple[Any, list[Entry]]:
 
 def _bounds(node: Any, value: float, loc: list[str]) -> tuple[Any, list[Entry]]:
     low, high = node.get("minimum"), node.get("maximum")
+    whole = int if node.get("type") == "integer" else float
     if low is not None and value < low:
         text = f"Input should be greater than or equal to {low:.0f}"
-        return value, [_entry("greater_than_equal", loc, text, value)]
+        return value, [{**_entry("greater_than_equal", loc, text, value), "ctx": {"ge": whole(low)}}]
     if high is not None and value > high:
         text = f"Input should be less than or equal to {high:.0f}"
-        return value, [_entry("less_than_equal", loc, text, value)]
+        return value, [{**_entry("less_than_equal", loc, text, value), "ctx": {"le": whole(high)}}]
     return value, []
 
 

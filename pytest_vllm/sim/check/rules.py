@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.errors import Invalid
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.settings import Settings
 
 Body = dict[str, Any]
 MAX_PROMPTS = 1024
@@ -21,6 +24,9 @@ def chat(body: Body) -> None:
     _stream_options(body)
     _response_format(body)
     _cache_salt(body)
+    _thinking_budget(body)
+    if isinstance(body.get("messages", []), bool | int | float | None):
+        raise Invalid(f"{type(body['messages']).__name__!r} object is not iterable")
 
 
 def completion(body: Body) -> None:
@@ -32,12 +38,24 @@ def completion(body: Body) -> None:
     _one_constraint(body, with_tools=False)
     _response_format(body)
     _cache_salt(body)
+    _thinking_budget(body)
 
 
 def generation_prompt(body: Body) -> None:
     """A message is either continued or answered."""
     if body.get("continue_final_message") and body.get("add_generation_prompt"):
         raise Invalid("Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
+
+
+def continued(body: Body) -> None:
+    """A template can't continue a message and open another one, which is what it does by default."""
+    if body.get("continue_final_message") and body.get("add_generation_prompt") is not False:
+        text = (
+            "continue_final_message and add_generation_prompt are not compatible. Use continue_final_message "
+            "when you want the model to continue the final message, and add_generation_prompt when you want "
+            "to add a header that will prompt it to start a new assistant message instead."
+        )
+        raise Invalid(text)
 
 
 def tool_choice(body: Body) -> None:
@@ -98,7 +116,30 @@ def _one_constraint(body: Body, *, with_tools: bool) -> None:
         raise Invalid("You can only either use constraints for structured outputs or tools, not both.")
 
 
+def thinks_within(body: Body, settings: Settings) -> None:
+    """Only a server with a reasoning parser knows what thoughts are."""
+    if settings.version < "0.22.0" or settings.reasoning_parser or settings.args.get("reasoning_config"):
+        return
+    if body.get("thinking_token_budget") not in (None, -1):
+        text = (
+            "thinking_token_budget is set but reasoning_config is not configured. Please set "
+            "--reasoning-parser and/or --reasoning-config to use thinking_token_budget."
+        )
+        raise Invalid(text)
+
+
+def _thinking_budget(body: Body) -> None:
+    budget = body.get("thinking_token_budget")
+    if budget is not None and (type(budget) is not int or budget < -1):
+        text = "`thinking_token_budget` must be a non-negative integer or -1 for unlimited."
+        raise Invalid(text, "thinking_token_budget", budget)
+
+
 def _logprobs(body: Body, field: str) -> None:
+    if body.get("logprob_token_ids") and not body.get("logprobs"):
+        how = "set to true" if field == "top_logprobs" else "set"
+        text = f"when using `logprob_token_ids`, `logprobs` must be {how}."
+        raise Invalid(text, "logprob_token_ids")
     for name in ("prompt_logprobs", field):
         if body.get(name) is not None and not isinstance(body[name], int | float):
             raise Invalid(f"`{name}` must be an integer.", name, body[name])
