@@ -20,6 +20,8 @@ from pytest_vllm.wire.recording import NotRun, Recording, Undecided, load
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+#: What a server that starts well writes.
+LOG = ((0.0, "INFO:     Application startup complete."),)
 AREAS = ("streaming", "errors", "health", "metrics", "security", "cancellation")
 HERE = Path(__file__).parent
 
@@ -95,10 +97,15 @@ def checks(area: str) -> tuple[Check, ...]:
     return tuple(_of_area(area))
 
 
-def judge(check: Check, recordings: Mapping[str, Recording], on: Server | None = None) -> Judgement:
+def judge(
+    check: Check,
+    recordings: Mapping[str, Recording],
+    on: Server | None = None,
+    log: tuple[tuple[float, str], ...] = LOG,
+) -> Judgement:
     """Call a check the way pytest would; one that crashes is undecided."""
     try:
-        check.function(**_arguments(check, Played(recordings), on or server()))
+        check.function(**_arguments(check, Played(recordings), on or server(), log))
     except AssertionError as error:
         return Judgement("fail", str(error))
     except Undecided as error:
@@ -131,9 +138,11 @@ def _choices(function: Callable[..., None]) -> Iterator[dict[str, Case]]:
         yield dict(zip(ordered, chosen, strict=True))
 
 
-def _arguments(check: Check, played: Played, on: Server) -> dict[str, Any]:
+def _arguments(
+    check: Check, played: Played, on: Server, log: tuple[tuple[float, str], ...]
+) -> dict[str, Any]:
     known = by_fixture_name()
-    fixed = {"vllm_recordings": played, "vllm_server": on, "vllm_profile": Profile()}
+    fixed = {"vllm_recordings": played, "vllm_server": on, "vllm_profile": Profile(), "vllm_log": log}
     given: dict[str, Any] = {}
     for name in inspect.signature(check.function).parameters:
         if name in fixed:

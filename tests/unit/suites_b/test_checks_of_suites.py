@@ -31,6 +31,8 @@ KNOWN = {
     "security.key.guards-inference",
     "cancellation.counted",
 }
+#: Judges the log, which no wrong answer changes.
+LOG_CHECK = "health.log.no-gpu-fault"
 PREFIX = {"streaming": "stream"}
 BREAKS = {
     "streaming": STREAMING,
@@ -73,9 +75,24 @@ def test_a_wrong_answer_fails_the_checks_that_name_it(area: str, broken: Break) 
     assert {key: said.why for key, said in judged.items() if said.verdict == "crash"} == {}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM: Xid (PCI:0000:01:00): 13, Graphics Exception",
+        "RuntimeError: CUDA error: an illegal memory access was encountered",
+        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+    ],
+)
+def test_a_fault_of_the_gpu_in_the_log_is_seen(line: str) -> None:
+    (check,) = [check for check in checks("health") if check.spec.id == LOG_CHECK]
+
+    assert judge(check, {}, log=((1.0, line),)).verdict == "fail"
+    assert judge(check, {}, log=()).verdict == "not-run"
+
+
 def test_every_check_is_seen_to_fail() -> None:
     seen = {key.split("[")[0] for _, broken in ALL for key in broken.checks}
-    seen |= {key.split("[")[0] for key in KNOWN}
+    seen |= {key.split("[")[0] for key in KNOWN} | {LOG_CHECK}
     missing = {check.spec.id for area in AREAS for check in checks(area)} - seen
 
     assert missing == set()

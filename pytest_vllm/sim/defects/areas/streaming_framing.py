@@ -92,7 +92,7 @@ def _error(message: str, code: int) -> dict[str, Any]:
     "streaming.constrained-fails-midway",
     on="events",
     paths=BOTH,
-    faults=["STREAM-022", "STREAM-029"],
+    faults=["STREAM-022", "STREAM-029", "ROBUST-007"],
     catches=["stream.no-error"],
 )
 def constrained_fails_midway(events: list[Event], exchange: Exchange) -> list[Event]:
