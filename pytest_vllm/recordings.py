@@ -15,8 +15,9 @@ class Recordings:
     """Recordings by key; a missing one is undecided, never an error of the check."""
 
     def __init__(self, store: RecordingStore) -> None:
-        """Read from a store; nothing is read until it is asked for."""
+        """Read from a store that is complete; no recording is read until it is asked for."""
         self._store = store
+        self._keys = sorted(store.keys())
 
     def get(self, key: str) -> Recording:
         """The recording of that key. Raises Undecided when there is none."""
@@ -26,7 +27,7 @@ class Recordings:
 
     def of(self, prefix: str) -> list[Recording]:
         """Every recording whose key begins so, by key. Raises Undecided when there is none."""
-        keys = sorted(key for key in self._store.keys() if key.startswith(prefix))  # noqa: SIM118
+        keys = [key for key in self._keys if key.startswith(prefix)]
         if not keys:
             raise Undecided(f"no exchange of {prefix} was recorded in this run")
         return [self._store.get(key) for key in keys]

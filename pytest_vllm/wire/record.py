@@ -109,6 +109,8 @@ class _Recorder:
     _done: dict[str, Recording] = field(default_factory=dict)
     _spans: dict[str, Span] = field(default_factory=dict)
     _not_idle: list[str] = field(default_factory=list)
+    #: Whether an exchange was not read to its end: the server may still be busy with it.
+    _broken_off: bool = False
     _refused: int = 0
     _silent: int = 0
 
@@ -155,10 +157,12 @@ class _Recorder:
             self._keep(planned, await self._send(planned, request))
             return
         scraper = self.scraper
-        if scraper.settled:
+        before = None
+        if scraper.settled and planned.spec.metrics:
             before = await scraper.scrape()
-        else:
+        elif planned.spec.metrics or self._broken_off:
             before = await scraper.when_idle(self.first_scrape, self._generated())
+        self._broken_off = False
         idle = scraper.settled
         recording = await self._send(planned, request)
         scraper.settled = False
@@ -238,6 +242,7 @@ class _Recorder:
 
     def _keep(self, planned: Planned, recording: Recording) -> None:
         self._done[planned.key] = recording
+        self._broken_off = self._broken_off or recording.aborted or bool(recording.error)
         self.store.save(recording)
         self.on_done(planned, recording, len(self._done), self.total)
 
