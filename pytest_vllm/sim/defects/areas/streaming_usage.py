@@ -184,7 +184,7 @@ _numbers(
 _numbers(
     "streaming.logprobs-above-zero",
     "Log probabilities of a stream are raw scores, above zero.",
-    lambda values: [0.25 - value for value in values],
+    lambda values: [value if value is None else 0.25 - value for value in values],
     catches=["stream.logprobs.possible"],
 )
 _numbers(
