@@ -144,5 +144,5 @@ async def _redirect(target: str, server: Server, call: Call) -> Reply:
 def _parsed(body: bytes) -> Any:
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

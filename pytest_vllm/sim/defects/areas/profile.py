@@ -21,14 +21,6 @@ spoil(
     catches=["profile.version.expected"],
 )
 spoil(
-    "profile.another-model",
-    "Another model is served under a name of its own.",
-    (MODELS,),
-    "data.*.id",
-    "another-model",
-    catches=["profile.model.served"],
-)
-spoil(
     "profile.context-halved",
     "The served context is half as long as was asked for.",
     (MODELS,),
