@@ -25,8 +25,20 @@ REQUESTS = (
     "AnthropicMessagesRequest",
     "AnthropicCountTokensRequest",
 )
-#: Parts of request schemas that the simulator takes as they come.
-OPEN = {"ResponsesRequest": {"input", "tools", "tool_choice", "text", "prompt", "previous_input_messages"}}
+_ANY, _NULL = {"type": "object"}, {"type": "null"}
+#: A pydantic model whose fields are not looked at.
+_MODEL = {"type": "object", "model": True}
+#: Parts of request schemas that the simulator knows by their outside only.
+OPEN = {
+    "ResponsesRequest": {
+        "input": {"anyOf": [{"type": "string"}, {"type": "array", "items": _ANY}]},
+        "tools": {"type": "array", "items": _MODEL},
+        "tool_choice": {"anyOf": [{"enum": ["none", "auto", "required"]}, {**_MODEL, "required": ["type"]}]},
+        "text": {"anyOf": [_MODEL, _NULL]},
+        "prompt": {},
+        "previous_input_messages": {"anyOf": [{"type": "array", "items": _MODEL}, _NULL]},
+    }
+}
 KEPT = (
     "type", "properties", "items", "anyOf", "enum", "const", "required", "additionalProperties",
     "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "minItems", "maxItems", "$ref",
@@ -126,9 +138,9 @@ def schema(openapi: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
         if name in kept:
             continue
         kept[name] = node = reduced(schemas[name])
-        for field in OPEN.get(name, ()):
+        for field, shape in OPEN.get(name, {}).items():
             if field in node["properties"]:
-                node["properties"][field] = {}
+                node["properties"][field] = shape
         todo += re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(node))
     text = json.dumps(kept).replace("#/components/schemas/", "")
     added = {
@@ -149,6 +161,9 @@ def reduced(node: Any) -> Any:
         return [reduced(part) for part in node]
     if not isinstance(node, dict):
         return node
+    if "discriminator" in node:
+        tags = {reference: tag for tag, reference in node["discriminator"]["mapping"].items()}
+        return {**_MODEL, "tags": [tags[member["$ref"]] for member in node["oneOf"]]}
     return {
         key: {name: reduced(part) for name, part in value.items()} if key == "properties" else reduced(value)
         for key, value in node.items()

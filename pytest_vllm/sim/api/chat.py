@@ -192,7 +192,7 @@ def _check_tools(server: Server, body: Body) -> None:
     if (
         (server.settings.tool_parser and server.settings.auto_tools)
         or choice in (None, "none")
-        or not body.get("tools")
+        or body.get("tools") is None
     ):
         return
     if choice == "auto":

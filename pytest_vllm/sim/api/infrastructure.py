@@ -78,8 +78,7 @@ async def tokenize(server: Server, call: Call) -> Reply:
     chat = isinstance(body, dict) and "messages" in body and "prompt" not in body
     if chat:
         rules.generation_prompt(body)
-    name = "TokenizeChatRequest" if chat else "TokenizeCompletionRequest"
-    body = validated(name, body, server.settings.version)
+    body = validated("TokenizeCompletionRequest", body, server.settings.version, "TokenizeChatRequest")
     check_model(server, body)
     text = prompt_of(server, {**body, "tool_choice": None}) if chat else body["prompt"]
     ids = encode(text, body, 1 << 40, server.tokens)

@@ -69,6 +69,7 @@ def _checked(body: Body) -> Body:
             "loc": f"body.{wrong[0]}",
             "msg": f"Value error, {wrong[1]}",
             "input": body.get(wrong[0]),
+            "ctx": {"error": ValueError(wrong[1])},
         }
         raise bad_request([entry])
     return body
@@ -82,7 +83,7 @@ def chat_body(body: Body) -> Body:
         turns.append({"role": "system", "content": system})
     for message in body["messages"]:
         _append(turns, message)
-    tools = [_tool(tool) for tool in body.get("tools") or []] or None
+    tools = None if body.get("tools") is None else [_tool(tool) for tool in body["tools"]]
     choice = body.get("tool_choice")
     chat: Body = {
         "model": body.get("model"),
@@ -95,7 +96,7 @@ def chat_body(body: Body) -> Body:
         "cache_salt": body.get("cache_salt"),
         "chat_template_kwargs": body.get("chat_template_kwargs"),
         "tools": tools,
-        "tool_choice": _choice(choice) if choice else "auto" if tools else None,
+        "tool_choice": _choice(choice) if choice else None if tools is None else "auto",
         "parallel_tool_calls": not (choice or {}).get("disable_parallel_tool_use"),
         "stream": body.get("stream"),
         "stream_options": {"include_usage": True, "continuous_usage_stats": True}

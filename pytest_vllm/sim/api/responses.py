@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.chat import ChatRequest
 from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.api.responsevents import ResponseEvents, items_of, response_object
-from pytest_vllm.sim.check.body import bad_request, read_json, validated
+from pytest_vllm.sim.check import rules
+from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.errors import ApiError, Invalid
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ Body = dict[str, Any]
 async def responses(server: Server, call: Call) -> Reply | None:
     """Answer a Responses request, whole or as a stream."""
     body = server.hooks.run("body", read_json(call.request), call.request.path)
+    if isinstance(body, dict) and body.get("prompt") is not None:
+        raise Invalid("prompt template is not supported", "prompt")
+    if isinstance(body, dict):
+        rules.cache_salt(body)
     body = validated("ResponsesRequest", body, server.settings.version)
     _checked(server, body)
     chat = chat_body(server, body)
@@ -63,16 +68,13 @@ def _found(server: Server, response_id: str) -> Any:
 
 
 def _checked(server: Server, body: Body) -> None:
-    for name, kinds, wanted in (("input", (str, list), "string"), ("tools", (list, type(None)), "list")):
-        if not isinstance(body.get(name), kinds):
-            said = f"Input should be a valid {wanted}"
-            entry = {"type": f"{wanted}_type", "loc": f"body.{name}", "msg": said, "input": body.get(name)}
-            raise bad_request([entry])
     if body.get("background") and body.get("store") is False:
         raise Invalid("background can only be used when `store` is true", "background")
     if body.get("background") and not _stores(server):
         text = (
-            "This vLLM engine does not support `store=True` and therefore does not support background mode."
+            "This vLLM engine does not support `store=True` and therefore does not support the "
+            "background mode. To enable these features, set the environment variable "
+            "`VLLM_ENABLE_RESPONSES_API_STORE=1` when launching the vLLM server."
         )
         raise ApiError(text, 400, "invalid_request_error", "background")
     tools = body.get("tools") or []
@@ -141,7 +143,7 @@ def _tool(tool: Body) -> Body:
 
 
 def _history(server: Server, response_id: str) -> list[Body]:
-    if not response_id.startswith("resp_"):
+    if server.settings.version < "0.32.0" and not response_id.startswith("resp_"):
         text = f"Invalid 'response_id': '{response_id}'. Expected an ID that begins with 'resp'."
         raise ApiError(text, 400, "invalid_request_error", "response_id")
     stored = _found(server, response_id)

@@ -59,9 +59,9 @@ def read_json(request: Request) -> Any:
     return body
 
 
-def validated(name: str, body: Any, version: Version) -> dict[str, Any]:
-    """The body as class `name` sees it. Raises ApiError listing every wrong field."""
-    seen, errors = fields_of(version.text).validate(name, body)
+def validated(name: str, body: Any, version: Version, *others: str) -> dict[str, Any]:
+    """The body as class `name`, or one of `others`, sees it. Raises ApiError listing every wrong field."""
+    seen, errors = fields_of(version.text).either((name, *others), body)
     if errors:
         raise bad_request(errors)
     good: dict[str, Any] = seen

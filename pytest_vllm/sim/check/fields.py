@@ -33,6 +33,16 @@ class Fields:
             return body, [_entry("model_attributes_type", ["body"], _NO_MODEL, body)]
         return self._object(self.known[name], body, ["body"], self.absent.get(name, set()))
 
+    def either(self, names: tuple[str, ...], body: Any) -> tuple[Any, list[Entry]]:
+        """A body that may be of several classes: the errors of all of them when it is of none."""
+        errors: list[Entry] = []
+        for name in names:
+            seen, found = self.validate(name, body)
+            if not found:
+                return seen, []
+            errors += [entry for entry in found if not (entry["loc"] == "body" and entry in errors)]
+        return body, errors
+
     def _node(  # noqa: PLR0911 - one return per kind
         self, node: Any, value: Any, loc: list[str]
     ) -> tuple[Any, list[Entry]]:
@@ -48,7 +58,9 @@ class Fields:
         kind = node.get("type")
         if kind == "object":
             if not isinstance(value, dict):
-                return value, [_entry("dict_type", loc, "Input should be a valid dictionary", value)]
+                return value, [_no_object("" if node.get("model") else "Param", value, loc)]
+            if "tags" in node and value.get("type") not in node["tags"]:
+                return value, [_tag(value, node["tags"], loc)]
             return self._object(node, value, loc, set())
         if kind == "array":
             return self._array(node, value, loc)
@@ -58,6 +70,8 @@ class Fields:
         errors: list[Entry] = []
         seen = dict(value)
         required = node.get("required", ())
+        unknown = set(required) - node.get("properties", {}).keys() - value.keys()
+        errors += [_entry("missing", [*loc, name], "Field required", value) for name in sorted(unknown)]
         for name, field in node.get("properties", {}).items():
             if name in absent:
                 continue
@@ -124,6 +138,19 @@ def _no_object(name: str, value: Any, loc: list[str]) -> Entry:
     if name.endswith("Param") and name not in _MODELS:
         return _entry("dict_type", loc, "Input should be a valid dictionary", value)
     return _entry("model_attributes_type", loc, _NO_MODEL, value)
+
+
+def _tag(value: dict[str, Any], tags: list[str], loc: list[str]) -> Entry:
+    how, key = {"discriminator": "'type'"}, "'type'"
+    if "type" not in value:
+        text = f"Unable to extract tag using discriminator {key}"
+        return {**_entry("union_tag_not_found", loc, text, value), "ctx": how}
+    expected = ", ".join(map(repr, tags))
+    text = (
+        f"Input tag '{value['type']}' found using {key} does not match any of the expected tags: {expected}"
+    )
+    more = {**how, "tag": str(value["type"]), "expected_tags": expected}
+    return {**_entry("union_tag_invalid", loc, text, value), "ctx": more}
 
 
 def _sized(kind: str, loc: list[str], message: str, value: Any, limit: dict[str, int]) -> Entry:

@@ -23,7 +23,7 @@ def chat(body: Body) -> None:
     _logprobs(body, "top_logprobs")
     _stream_options(body)
     _response_format(body)
-    _cache_salt(body)
+    cache_salt(body)
     _thinking_budget(body)
     if isinstance(body.get("messages", []), bool | int | float | None):
         raise Invalid(f"{type(body['messages']).__name__!r} object is not iterable")
@@ -37,7 +37,7 @@ def completion(body: Body) -> None:
     _logprobs(body, "logprobs")
     _one_constraint(body, with_tools=False)
     _response_format(body)
-    _cache_salt(body)
+    cache_salt(body)
     _thinking_budget(body)
 
 
@@ -170,7 +170,8 @@ def _response_format(body: Body) -> None:
         raise Invalid(text, "response_format")
 
 
-def _cache_salt(body: Body) -> None:
+def cache_salt(body: Body) -> None:
+    """A salt is a short text without separators."""
     salt = body.get("cache_salt")
     if salt is None:
         return
