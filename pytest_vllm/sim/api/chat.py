@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.chatchunks import ChatChunks, chat_logprobs
 from pytest_vllm.sim.api.generate import Generation, check_alive, check_model
+from pytest_vllm.sim.api.history import plain
 from pytest_vllm.sim.api.prompts import check_room, check_sizes, encode, output_limit
 from pytest_vllm.sim.api.prompttext import prompt_logprobs
 from pytest_vllm.sim.api.reply import Reply
@@ -103,7 +103,7 @@ class ChatRequest:
 
     def _outputs(self) -> list[Output]:
         self.sampling.verify(self.server.settings, self.server.tokens.size)
-        rules.thinks_within(self.body, self.server.settings)
+        rules.engine(self.body, self.server.settings)
         constraint = constraint_of(self.body, self.server.settings)
         check_room(len(self.prompt), self.server.settings.max_model_len)
         turn = turn_of(self.server, self.body, constraint)
@@ -157,9 +157,8 @@ def prompt_of(server: Server, body: Body) -> str:
     _check_tools(server, body)
     _check_media(server, body)
     kwargs = body.get("chat_template_kwargs") or {}
-    if (body.get("chat_template") or kwargs.get("chat_template")) and not settings.args.get(
-        "trust_request_chat_template"
-    ):
+    given = body.get("chat_template") is not None or kwargs.get("chat_template") is not None
+    if given and not settings.args.get("trust_request_chat_template"):
         text = (
             "Chat template is passed with request, but --trust-request-chat-template is not set. Refused "
             "request "
@@ -172,7 +171,7 @@ def prompt_of(server: Server, body: Body) -> str:
     if body.get("tool_choice") == "none" and settings.args.get("exclude_tools_when_tool_choice_none"):
         tools = None
     return render(
-        [_plain(message) for message in messages],
+        [plain(message, settings.version) for message in messages],
         tools,
         ask=body.get("add_generation_prompt", True),
         continued=bool(body.get("continue_final_message")),
@@ -217,29 +216,3 @@ def _check_media(server: Server, body: Body) -> None:
             )
             text += "usage. Start the server with --trust-request-mm-kwargs only when clients are trusted."
             raise Invalid(text, name)
-
-
-def _plain(message: Body) -> Body:
-    content = message.get("content")
-    if isinstance(content, list):
-        for part in content:
-            kind = part.get("type") if isinstance(part, dict) else "text"
-            if kind in ("image_url", "input_audio", "audio_url", "video_url", "image_embeds", "file"):
-                modality = str(kind).split("_")[0]
-                text = (
-                    f"{modality} input is not supported by this model" if kind != "file" else "unknown part"
-                )
-                raise ApiError(f"At most 0 {modality}(s) may be provided in one prompt. ({text})")
-            if kind not in ("text", "refusal", "thinking", "input_text", "output_text", None):
-                raise ApiError(f"Unknown part type: {kind}")
-    plain = dict(message)
-    if "reasoning_content" in plain:
-        plain.setdefault("reasoning", plain.pop("reasoning_content"))
-    for called in plain.get("tool_calls") or []:
-        function = called.get("function", {})
-        if isinstance(function.get("arguments"), str) and function["arguments"]:
-            try:
-                json.loads(function["arguments"])
-            except ValueError as error:
-                raise ApiError(str(error)) from None
-    return plain

@@ -124,7 +124,7 @@ class CompletionRequest:
         await stream.finished
 
     def _produce(self) -> None:
-        rules.thinks_within(self.body, self.server.settings)
+        rules.engine(self.body, self.server.settings)
         constraint = constraint_of(self.body, self.server.settings)
         for prompt, sampling in zip(self.prompts, self.samplings, strict=True):
             sampling.verify(self.server.settings, self.server.tokens.size)

@@ -75,8 +75,17 @@ def _none_given() -> Invalid:
     return Invalid(f"You must use one kind of structured outputs constraint but none are specified: {shown}")
 
 
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
 def _check(wanted: dict[str, Any]) -> None:
     kind, value = next(iter(wanted.items()))
+    if kind == "structural_tag" and isinstance(value, str) and not _is_object(value):
+        raise Invalid("Invalid structured_outputs structural_tag specification.", "structured_outputs")
     if kind == "choice" and not value:
         raise Invalid(f"Choice '{value}' cannot be an empty list")
     if kind == "grammar":

@@ -116,14 +116,34 @@ def _one_constraint(body: Body, *, with_tools: bool) -> None:
         raise Invalid("You can only either use constraints for structured outputs or tools, not both.")
 
 
-def thinks_within(body: Body, settings: Settings) -> None:
-    """Only a server with a reasoning parser knows what thoughts are."""
+def engine(body: Body, settings: Settings) -> None:
+    """What the engine refuses: odd repetition limits, a budget of thoughts where none are known."""
+    _repetition(body)
     if settings.version < "0.22.0" or settings.reasoning_parser or settings.args.get("reasoning_config"):
         return
     if body.get("thinking_token_budget") not in (None, -1):
         text = (
             "thinking_token_budget is set but reasoning_config is not configured. Please set "
             "--reasoning-parser and/or --reasoning-config to use thinking_token_budget."
+        )
+        raise Invalid(text)
+
+
+def _repetition(body: Body) -> None:
+    wanted = body.get("repetition_detection")
+    if not isinstance(wanted, dict):
+        return
+    most, least = wanted.get("max_pattern_size") or 0, wanted.get("min_pattern_size") or 0
+    if most < 0 or least < 0 or least > most:
+        text = (
+            "max_pattern_size, min_pattern_size must be >=0, with min_pattern_size <= max_pattern_size. Set "
+            "both to 0 to disable repetitive pattern detection."
+        )
+        raise Invalid(text)
+    if most > 0 and (wanted.get("min_count") or 0) < 2:
+        text = (
+            "min_count must be >= 2 to detect repetitive patterns in engine output. If you do not wish to "
+            "detect repetitive patterns, set max_pattern_size to 0."
         )
         raise Invalid(text)
 

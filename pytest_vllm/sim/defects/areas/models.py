@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.choose import in_body
 from pytest_vllm.sim.defects.make import answers, spoil
-from pytest_vllm.sim.defects.registry import defect
-from pytest_vllm.sim.defects.scope import MODELS
+from pytest_vllm.sim.defects.registry import add
+from pytest_vllm.sim.defects.scope import MODELS, every, only
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.reply import Exchange
@@ -85,14 +84,17 @@ in_body(
     catches=["models.entry.served-name"],
 )
 
-_asked = count()
 
-
-@defect("models.changes", on="json", paths=HERE, catches=["models.list.stable"])
-def changes(body: Any, exchange: Exchange) -> Any:
-    """Every other time another model is listed, as by processes that know different ones."""
-    if exchange.path == MODELS and isinstance(body, dict) and next(_asked) % 2:
+def _changing(body: Any, exchange: Exchange) -> Any:
+    if exchange.path == MODELS and isinstance(body, dict):
         for entry in body.get("data") or ():
-            body["data"] = [*body["data"], {**entry, "id": f"{entry['id']}-b"}]
-            break
+            entry["id"] = f"{entry['id']}-b"
     return body
+
+
+add(
+    "models.changes",
+    "Every other time another model is listed, as by processes that know different ones.",
+    {"json": only(HERE, every(2, _changing))},
+    catches=["models.list.stable"],
+)

@@ -1,0 +1,70 @@
+"""The messages of a chat request as a template takes them: text alone, calls with arguments that are JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.errors import ApiError, Invalid
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.versions import Version
+
+Body = dict[str, Any]
+MEDIA = ("image_url", "input_audio", "audio_url", "video_url", "image_embeds", "file")
+TEXT = ("text", "refusal", "thinking", "input_text", "output_text")
+
+
+def plain(message: Body, version: Version) -> Body:
+    """A message without what this model can't read. Raises ApiError for parts that are wrong or not text."""
+    content = message.get("content")
+    for number, part in enumerate(content if isinstance(content, list) else ()):
+        _readable(number, part, version)
+    made = dict(message)
+    if "reasoning_content" in made:
+        made.setdefault("reasoning", made.pop("reasoning_content"))
+    if isinstance(made.get("tool_calls"), list):
+        made["tool_calls"] = [_call(called, version) for called in made["tool_calls"]]
+    return made
+
+
+def _readable(number: int, part: Any, version: Version) -> None:
+    if isinstance(part, str) and version < "0.32.0":
+        return
+    if not isinstance(part, dict):
+        raise _wrong(f"{number}.ChatCompletionContentPartTextParam", "dictionary", "dict_type", part)
+    kind = part.get("type", "text")
+    if kind in MEDIA:
+        modality = str(kind).split("_")[0]
+        why = f"{modality} input is not supported by this model" if kind != "file" else "unknown part"
+        raise ApiError(f"At most 0 {modality}(s) may be provided in one prompt. ({why})")
+    if kind not in TEXT:
+        raise ApiError(f"Unknown part type: {kind}")
+    text = part.get("text")
+    if not isinstance(text, str) and (kind == "text" or not part.keys() & {"refusal", "thinking"}):
+        raise _wrong(f"{number}.ChatCompletionContentPartTextParam.text", "string", "string_type", text)
+
+
+def _wrong(where: str, wanted: str, kind: str, value: Any) -> ApiError:
+    shown = f"[type={kind}, input_value={value!r}, input_type={type(value).__name__}]"
+    return ApiError(
+        f"1 validation error for ValidatorIterator\n{where}\n  Input should be a valid {wanted} {shown}"
+    )
+
+
+def _call(called: Any, version: Version) -> Body:
+    if not isinstance(called, dict):
+        raise Invalid("assistant tool_calls entries must be objects.", "tool_calls")
+    function = called.get("function")
+    if not isinstance(function, dict):
+        text = "chat completions only support assistant tool_calls of type 'function'."
+        raise Invalid(text, "tool_calls")
+    arguments = function.get("arguments")
+    if isinstance(arguments, str) and arguments:
+        try:
+            json.loads(arguments)
+        except ValueError as error:
+            if version < "0.32.0":
+                raise ApiError(str(error)) from None
+            return {**called, "function": {**function, "arguments": "{}"}}
+    return called
