@@ -86,9 +86,8 @@ in_body(
 
 
 def _changing(body: Any, exchange: Exchange) -> Any:
-    if exchange.path == MODELS and isinstance(body, dict):
-        for entry in body.get("data") or ():
-            entry["id"] = f"{entry['id']}-b"
+    if exchange.path == MODELS and isinstance(body, dict) and body.get("data"):
+        body["data"] = [*body["data"], {**body["data"][0], "id": f"{body['data'][0]['id']}-b"}]
     return body
 
 
