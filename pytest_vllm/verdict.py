@@ -144,8 +144,8 @@ def decide(results: Iterable[Result], *, own_failures: int = 0, strict: bool = F
     return Decision(Answer.GO, f"{decided} checks decided, none failed", counts, failed, undecided)
 
 
-#: The check that fails when the server computes nothing at all.
-SIGN_OF_LIFE = "health.generates"
+#: Checks that fail when the server computes nothing at all, or no longer.
+SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
 
 
 def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
@@ -157,7 +157,7 @@ def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
     """
     decided = Counter(r.area for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
     failures = Counter(r.area for r in failing)
-    silent = {r.area for r in failing if r.check == SIGN_OF_LIFE}
+    silent = {r.area for r in failing if r.check in SIGNS_OF_LIFE}
     return sorted(failing, key=lambda r: (r.area not in silent, -failures[r.area] / decided[r.area]))
 
 

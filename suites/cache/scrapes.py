@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pytest_vllm import Recording, Server
 
 HITS = ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total")
-QUERIES = ("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total")
 NEEDS = ("metrics", "completions", "prefix-cache")
 
 

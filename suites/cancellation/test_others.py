@@ -38,7 +38,11 @@ def test_neighbour_finishes(cancellation_neighbour: Recording) -> None:
     reasons = [choice.get("finish_reason") for choice in spoken(cancellation_neighbour)]
     ends = [reason for reason in reasons if reason]
 
-    assert ends == ["length"], f"finish reasons {ends}, {cancellation_neighbour.error or 'closed cleanly'}"
+    need(ends or cancellation_neighbour.error, "the stream gives no finish reason")
+
+    lost = not ends or {"abort", "error"} & {str(end) for end in ends}
+
+    assert not lost, f"finish reasons {ends}, {cancellation_neighbour.error or 'closed cleanly'}"
 
 
 @check("cancellation.neighbour.whole", MUST, spec=SPEC, needs=NEEDS)

@@ -34,12 +34,6 @@ def memory_left(server: Server) -> Request:
     return Request(body.method, body.path, json=body.json, abort_after=2)
 
 
-@exchange("memory.refused", metrics=True)
-def memory_refused(server: Server) -> Request:
-    """A prompt that is longer than the context."""
-    return server.completion([1100] * ((server.max_model_len or 262_144) + 1), max_tokens=1, expect=400)
-
-
 @exchange("memory.longest", metrics=True)
 def memory_longest(server: Server, memory_finished: Recording) -> Request:
     """The longest prompt that leaves room for a token; a short one where that is not cheap."""

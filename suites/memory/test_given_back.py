@@ -61,12 +61,3 @@ def test_left(memory_left: Recording) -> None:
     wrong = held(memory_left)
 
     assert not wrong, f"after the client left, {'; '.join(wrong)}"
-
-
-@check("memory.refused.freed", MUST, spec=SPEC, needs=NEEDS)
-def test_refused(memory_refused: Recording) -> None:
-    """A request that is refused holds no cache."""
-    need(memory_refused.status == 400, f"answered with {memory_refused.status}")
-    wrong = held(memory_refused)
-
-    assert not wrong, f"after the refusal, {'; '.join(wrong)}"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.sim.defects.registry import Defect, all_defects
-from pytest_vllm.verdict import SIGN_OF_LIFE, Verdict, decide
+from pytest_vllm.verdict import SIGNS_OF_LIFE, Verdict, decide
 from tests.defects.judging import Check, View, collect, judge_all, judge_changed
 from tests.defects.recording import profile_for, record, rewritten
 
@@ -152,7 +152,7 @@ def _judged(defect: Defect, results: Sequence[Result], seconds: float) -> Outcom
         for r in failed
         if r.area != defect.area and r.check.partition("[")[0] not in related
     }
-    if any(r.check == SIGN_OF_LIFE for r in failed):
+    if any(r.check in SIGNS_OF_LIFE for r in failed):
         unrelated = set()  # where nothing is generated everything fails, and the verdict says so first
     wrong = [r for r in results if r.verdict in CAUGHT]
     return Outcome(

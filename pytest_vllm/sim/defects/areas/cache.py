@@ -86,7 +86,7 @@ metric(
     "Hits are counted once for each layer of the model.",
     HITS,
     lambda value: value * 32,
-    catches=["cache.hits-within-queries", "cache.repeat.exact"],
+    catches=["cache.hits-within-prompt", "cache.repeat.exact"],
 )
 spoil(
     "cache.usage-says-nothing-cached",

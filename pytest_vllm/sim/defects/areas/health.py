@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
 from pytest_vllm.sim.defects.make import answers, spoil
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import COMPLETIONS, MODELS
+from pytest_vllm.sim.defects.scope import COMPLETIONS
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
@@ -24,14 +24,6 @@ spoil(
     "version",
     "main",
     catches=["profile.version.expected", "health.version.readable"],
-)
-spoil(
-    "profile.no-model",
-    "The list of models is empty.",
-    (MODELS,),
-    "data",
-    [],
-    catches=["profile.model.served", "health.models.listed"],
 )
 
 
@@ -79,8 +71,9 @@ def says_well_while_failing(reply: Reply, exchange: Exchange) -> Reply:
 @defect(
     "health.hangs-after-ten",
     on="finished",
+    area="profile",
     faults=["ROBUST-010", "ROBUST-014"],
-    catches=["health.generates", "health.truthful"],
+    catches=["profile.server.stays-up"],
 )
 def hangs_after_ten(number: int, server: Server) -> int:
     """After ten generations the engine computes nothing any more, and /health stays 200."""
@@ -105,7 +98,8 @@ add(
     "After ten generations the engine core is dead, but /health goes on answering 200.",
     {"finished": _dies, "health": _still_well},
     faults=["ROBUST-013", "ROBUST-030", "ROBUST-032"],
-    catches=["health.generates", "health.truthful"],
+    catches=["profile.server.stays-up"],
+    area="profile",
 )
 
 

@@ -45,9 +45,9 @@ def first_piece_lost(events: list[Event], exchange: Exchange) -> list[Event]:
 @defect(
     "streaming.last-piece-lost",
     on="events",
-    paths=(CHAT,),
+    paths=(COMPLETIONS,),
     faults=["STREAM-003", "STREAM-026"],
-    catches=["stream.parity.chat-text"],
+    catches=["stream.parity.completion-text"],
 )
 def last_piece_lost(events: list[Event], exchange: Exchange) -> list[Event]:
     """The text of the chunk that carries the finish reason is dropped."""
@@ -69,9 +69,11 @@ def pieces_swapped(events: list[Event], exchange: Exchange) -> list[Event]:
     return events
 
 
-@defect("streaming.pieces-pile-up", on="events", paths=(CHAT,), catches=["stream.parity.chat-text"])
+@defect(
+    "streaming.pieces-pile-up", on="events", paths=(COMPLETIONS,), catches=["stream.parity.completion-text"]
+)
 def pieces_pile_up(events: list[Event], exchange: Exchange) -> list[Event]:
-    """Each delta of a chat repeats all text before it."""
+    """Each piece of a completion repeats all text before it."""
     del exchange
     said: dict[int, str] = {}
     for _, choice in content(events):

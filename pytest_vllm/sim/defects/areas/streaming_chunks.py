@@ -99,7 +99,7 @@ spoil_events(
 spoil_events(
     "streaming.all-choices-are-first",
     "Every choice of a stream comes under the index 0.",
-    BOTH,
+    (COMPLETIONS,),
     "choices.*.index",
     0,
     catches=["stream.choices.indices"],
@@ -192,7 +192,9 @@ def finish_key_missing(events: list[Event], exchange: Exchange) -> list[Event]:
     return events
 
 
-@defect("streaming.second-choice-mute", on="events", paths=BOTH, catches=["stream.choices.all-speak"])
+@defect(
+    "streaming.second-choice-mute", on="events", paths=(COMPLETIONS,), catches=["stream.choices.all-speak"]
+)
 def second_choice_mute(events: list[Event], exchange: Exchange) -> list[Event]:
     """Of several choices only the first one's text is sent."""
     del exchange

@@ -199,3 +199,20 @@ def left_open(how: str, exchange: Exchange) -> str:
 def cut_off(how: str, exchange: Exchange) -> str:
     """The connection of a stream is cut instead of ended."""
     return "cut" if _samples(exchange) else how
+
+
+@defect(
+    "streaming.stalls",
+    on="events",
+    paths=(COMPLETIONS,),
+    catches=["stream.parity.completion-text", "stream.pace.no-stall"],
+)
+def stalls(events: list[Event], exchange: Exchange) -> list[Event]:
+    """A stream stops for a quarter of a minute, and loses the piece at which it stopped."""
+    del exchange
+    pieces = [(event, choice) for event, choice in content(events) if choice.get("index") == 0]
+    if len(pieces) > 4:
+        set_text(pieces[3][1], "")
+        for event in events[events.index(pieces[3][0]) :]:
+            event.when += 15
+    return events

@@ -127,7 +127,12 @@ def usage_in_every_chunk(events: list[Event], exchange: Exchange) -> list[Event]
     return events
 
 
-@defect("streaming.usage-first-choice-only", on="events", paths=BOTH, catches=["stream.usage.all-choices"])
+@defect(
+    "streaming.usage-first-choice-only",
+    on="events",
+    paths=(COMPLETIONS,),
+    catches=["stream.usage.all-choices"],
+)
 def usage_first_choice_only(events: list[Event], exchange: Exchange) -> list[Event]:
     """The usage of a stream counts the tokens of its first choice only."""
     del exchange
