@@ -165,7 +165,8 @@ def _clip(message: str, width: int = 160) -> str:
 
 @cache
 def _validator(schema: str) -> Draft202012Validator:
-    text = (data_dir("fixtures") / "schemas" / f"{_OTHERS.get(schema, 'openai')}-{schema}.json").read_text("utf-8")
+    name = f"{_OTHERS.get(schema, 'openai')}-{schema}.json"
+    text = (data_dir("fixtures") / "schemas" / name).read_text("utf-8")
     return Draft202012Validator(json.loads(text))
 
 

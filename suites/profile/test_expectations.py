@@ -41,7 +41,8 @@ def test_context_length(vllm_server: Server, profile_models: Recording) -> None:
     only_if(isinstance(asked, int), "the profile sets no max-model-len in plain tokens")
     served = {entry["id"]: entry.get("max_model_len") for entry in profile_models.ok["data"]}
 
-    assert served.get(vllm_server.model) == asked, f"{served.get(vllm_server.model)} tokens, {asked} asked for"
+    told = served.get(vllm_server.model)
+    assert told == asked, f"{told} tokens, {asked} asked for"
 
 
 @check("profile.server.stays-up", MUST, spec="vllm:serving/", family=ENVIRONMENT)

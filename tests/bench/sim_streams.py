@@ -1,9 +1,9 @@
 """How well the simulator keeps time: 256 concurrent streams at 100 events a second each, on one core.
 
-Run `python tests/bench/sim_streams.py [STREAMS] [SECONDS]`. The simulator gets a core of its own where there are
-two. One engine step gives every stream one event. An event's delay is what it lags behind the first event of its
-step, plus what that step lags behind one step's time after the step before. Prints quantiles and the simulator's
-CPU share; ends with 1 when the median is above 5 ms.
+Run `python tests/bench/sim_streams.py [STREAMS] [SECONDS]`. The simulator gets a core of its own where there
+are two. One engine step gives every stream one event. An event's delay is what it lags behind the first event
+of its step, plus what that step lags behind one step's time after the step before. Prints quantiles and the
+simulator's CPU share; ends with 1 when the median is above 5 ms.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ def main(streams: int = 256, seconds: float = 4.0) -> int:
     cores = sorted(os.sched_getaffinity(0))
     port = _free_port()
     server = subprocess.Popen(
-        [sys.executable, "-m", "pytest_vllm.sim", "serve", "bench", "--host", "127.0.0.1", "--port", str(port)]
-        + ["--max-num-seqs", str(streams), "--sim-step", str(STEP), "--sim-speed", "1", "--max-model-len", "32768"],
+        [
+            *(sys.executable, "-m", "pytest_vllm.sim", "serve", "bench"),
+            *("--host", "127.0.0.1", "--port", str(port), "--max-num-seqs", str(streams)),
+            *("--sim-step", str(STEP), "--sim-speed", "1", "--max-model-len", "32768"),
+        ],
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -70,7 +73,7 @@ def _measure(pid: int, port: int, streams: int, seconds: float) -> tuple[list[li
     for number in range(streams):
         sock = socket.create_connection(("127.0.0.1", port))
         sock.sendall(request)
-        sock.setblocking(False)  # noqa: FBT003 - its signature
+        sock.setblocking(False)
         selector.register(sock, selectors.EVENT_READ, number)
     _read(selector, arrivals, until=lambda: all(len(times) > 20 for times in arrivals), limit=30)
     for times in arrivals:
@@ -84,7 +87,9 @@ def _measure(pid: int, port: int, streams: int, seconds: float) -> tuple[list[li
     return arrivals, cpu, wall
 
 
-def _read(selector: selectors.BaseSelector, arrivals: list[list[float]], *, until: Callable[[], bool], limit: float) -> None:
+def _read(
+    selector: selectors.BaseSelector, arrivals: list[list[float]], *, until: Callable[[], bool], limit: float
+) -> None:
     end = time.perf_counter() + limit
     while not until() and time.perf_counter() < end:
         for key, _ in selector.select(0.05):
@@ -107,7 +112,9 @@ def _report(arrivals: list[list[float]], cpu: float, wall: float, streams: int) 
 def _delays(arrivals: list[list[float]]) -> Iterator[float]:
     """Seconds by which each event was late. Streams are aligned to the step of stream 0's second event."""
     reference = arrivals[0][1]
-    aligned = [times[min((abs(at - reference), k) for k, at in enumerate(times[:4]))[1] :] for times in arrivals]
+    aligned = [
+        times[min((abs(at - reference), k) for k, at in enumerate(times[:4]))[1] :] for times in arrivals
+    ]
     previous = None
     for step in zip(*aligned, strict=False):
         first = min(step)

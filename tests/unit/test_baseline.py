@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_vllm.baseline import BaselineError, compare, from_json, take, to_json
+from pytest_vllm.baseline import Baseline, BaselineError, compare, from_json, take, to_json
 from pytest_vllm.verdict import Family, Level, Result, Verdict
 
 
@@ -16,7 +16,7 @@ BEFORE = [result("a.held", Verdict.PASS), result("b.failed", Verdict.FAIL), resu
 NOW = [result("a.held", Verdict.FAIL), result("b.failed", Verdict.PASS), result("d.new", Verdict.PASS)]
 
 
-def baseline():  # type: ignore[no-untyped-def]
+def baseline() -> Baseline:
     return take(BEFORE, profile="p", version="0.31.0", taken="2026-11-20", simulated=False)
 
 

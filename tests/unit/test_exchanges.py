@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_vllm import exchanges
 from pytest_vllm.exchanges import all_cases, by_fixture_name, cases, exchange, fixture_name, key_of
 from pytest_vllm.target import Server
-from pytest_vllm.wire.recording import Recording, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_vllm.wire.recording import Recording, Request
 
 
 @pytest.fixture(autouse=True)

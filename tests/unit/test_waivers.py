@@ -25,7 +25,14 @@ def waiver(check: str = "stream.usage.null", until: dt.date = dt.date(2027, 1, 1
 
 @pytest.mark.parametrize(
     ("version", "inside"),
-    [("0.27.0", True), ("0.32.0", True), ("0.34.0", False), ("0.26.1", False), ("0.27.1+cpu", True), ("", False)],
+    [
+        ("0.27.0", True),
+        ("0.32.0", True),
+        ("0.34.0", False),
+        ("0.26.1", False),
+        ("0.27.1+cpu", True),
+        ("", False),
+    ],
 )
 def test_a_version_is_in_range(version: str, inside: bool) -> None:
     assert in_range(version, ">=0.27,<0.34") is inside
