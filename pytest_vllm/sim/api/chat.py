@@ -64,6 +64,8 @@ class ChatRequest:
         self.sampling = Sampling.of(
             body, output_limit(wanted, len(self.prompt), limit), logprobs, server.settings
         )
+        if body.get("echo") and self.sampling.prompt_logprobs is None:
+            self.sampling.prompt_logprobs = body.get("top_logprobs") or 0
         request_id = call.request.headers.get("x-request-id") or body.get("request_id") or server.ids.hex()
         self.id = f"chatcmpl-{request_id}"
         self.created = int(server.clock.wall())

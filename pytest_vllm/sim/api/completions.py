@@ -264,7 +264,7 @@ class CompletionChunks:
             logprobs=chances,
             finish_reason=output.finish if finished else None,
             stop_reason=output.stop_reason if finished else None,
-            prompt_token_ids=prompt if ids and begin == 0 else None,
+            prompt_token_ids=prompt if (ids or request.echo) and begin == 0 else None,
             token_ids=output.ids[begin:end] if ids else None,
         )
         data: Body = {

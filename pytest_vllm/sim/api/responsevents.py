@@ -246,7 +246,8 @@ class ResponseEvents:
 
     def _event(self, kind: str, **more: Any) -> Event:
         name = f"response.{kind}"
-        event = Event({**more, "sequence_number": self.number, "type": name}, name=name)
+        data = {**more, "sequence_number": self.number, "type": name}
+        event = Event({key: data[key] for key in sorted(data)}, name=name)
         self.number += 1
         return event
 

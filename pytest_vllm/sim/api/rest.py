@@ -34,10 +34,12 @@ async def batch(server: Server, call: Call) -> Reply | None:
             return None
         answers.append(whole)
     choices = [{**answer["choices"][0], "index": number} for number, answer in enumerate(answers)]
-    counts = {
+    counts: dict[str, int | None] = {
         key: sum(answer["usage"][key] for answer in answers)
         for key in ("prompt_tokens", "total_tokens", "completion_tokens")
     }
+    if "prompt_tokens_details" in answers[0]["usage"]:
+        counts["prompt_tokens_details"] = None
     return Reply.json({**answers[0], "choices": choices, "usage": {**answers[0]["usage"], **counts}})
 
 
