@@ -169,7 +169,10 @@ def preflight(  # noqa: PLR0917 - the options of a command
         bool, typer.Option("--host", help="Ask this machine too: GPUs, memory, ports, other servers.")
     ] = False,
 ) -> None:
-    """Say what is wrong with a profile, before anything is started; exit status 1 with errors."""
+    """Say what is wrong with a profile; starts nothing.
+
+    The exit status is 1 when there are errors.
+    """
     from pytest_vllm import __version__
     from pytest_vllm.preflight import command, render
 

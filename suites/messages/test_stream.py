@@ -21,6 +21,8 @@ from .blocks import (
 )
 from .exchanges import TOKENS, stop_of
 
+#: Seconds below which a client that was held up reads a whole stream in one go.
+AT_ONCE = 0.5
 SPEC = "anthropic:messages-streaming"
 BLOCKS = "fault:BerriAI/litellm/issues/30043"
 ZEROS = "fault:BerriAI/litellm/issues/24176"
@@ -244,4 +246,5 @@ def test_pieces(messages_stream: Recording) -> None:
     need(times and made > 4, "the model ended at once")
 
     assert len(times) > 1, f"{made} tokens came in one piece"
-    assert times[-1] > times[0], f"all {len(times)} pieces arrived at {times[0]:.3f} s"
+    short = messages_stream.seconds < AT_ONCE
+    assert times[-1] > times[0] or short, f"all {len(times)} pieces arrived at {times[0]:.3f} s"

@@ -19,6 +19,8 @@ from .items import (
     words,
 )
 
+#: Seconds below which a client that was held up reads a whole stream in one go.
+AT_ONCE = 0.5
 SPEC = "openai:responses-streaming"
 PROXY = "fault:maximhq/bifrost/issues/5504"
 NEEDS = ("responses", "stream")
@@ -232,7 +234,8 @@ def test_pieces(vllm_server: Server, responses_stream: Recording) -> None:
     need(times and made > FEW, "the model ended at once")
 
     assert len(times) > 1, f"{made} tokens came in one piece"
-    assert times[-1] > times[0], f"all {len(times)} pieces arrived at {times[0]:.3f} s"
+    short = responses_stream.seconds < AT_ONCE
+    assert times[-1] > times[0] or short, f"all {len(times)} pieces arrived at {times[0]:.3f} s"
 
 
 @check("responses.stream.whole-end", SHOULD, spec=SPEC, needs=NEEDS, exchanges=AREA)

@@ -15,7 +15,19 @@ from pytest_vllm.cli import main
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMANDS = ("checks", "defects", "import", "profiles", "reap", "replay", "schema", "show", "sim", "version")
+COMMANDS = (
+    "checks",
+    "defects",
+    "import",
+    "preflight",
+    "profiles",
+    "reap",
+    "replay",
+    "schema",
+    "show",
+    "sim",
+    "version",
+)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def test_a_prefix_selects_an_area(gate: Gate) -> None:
 
     assert run.exit == 0, run.text
     assert all(check.startswith("profile.") for check in run.verdicts)
-    assert len(run.verdicts) == 5
+    assert len(run.verdicts) == 6
 
 
 def test_a_node_id_selects_one_check(gate: Gate) -> None:

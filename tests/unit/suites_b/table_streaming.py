@@ -350,7 +350,11 @@ STREAMING = [
         ("stream.text.single-token", "stream.finish.once"),
     ),
     Break("one piece", streamed(COMPLETION, _one_piece), ("stream.pace.pieces",)),
-    Break("one lump", streamed(COMPLETION, _lump), ("stream.pace.over-time", "stream.pace.no-bursts")),
+    Break(
+        "one lump",
+        streamed(lambda key: key.startswith("streaming."), _lump),
+        ("stream.pace.over-time", "stream.pace.no-bursts"),
+    ),
     Break("a burst", streamed(COMPLETION, _swap), ("stream.pace.no-bursts",)),
     Break(
         "a stall",
