@@ -58,8 +58,8 @@ def versions() -> list[str]:
 def sample(runs: int) -> list[tuple[str, int]]:
     """(version, seed) of so many runs: versions in turn, evenly spread, every seed another."""
     known = versions()
-    step = max(1, len(known) // runs) if runs < len(known) else 1
-    return [(known[(index * step) % len(known)], index) for index in range(runs)]
+    spread = min(runs, len(known))
+    return [(known[index % spread * len(known) // spread], index) for index in range(runs)]
 
 
 def run(version_and_seed: tuple[str, int]) -> Alarm:

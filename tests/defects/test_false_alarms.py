@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.defects.false_alarms import run_all, sample, versions
 
 RUNS = 8
@@ -15,6 +17,7 @@ def test_the_sample_spans_the_versions() -> None:
     assert versions().index(sampled[-1]) > 3 * len(versions()) // 4
 
 
+@pytest.mark.matrix
 def test_a_healthy_server_is_not_accused() -> None:
     alarms = run_all(RUNS)
 

@@ -1,7 +1,6 @@
 """Every check is broken by some defect, every defect is caught, and caught where it lies.
 
-Defects that only rewrite answers are judged in every run of the tests; those that need a running simulator of
-their own, and what can only be said of all of them together, with `-m matrix`.
+A run of its own, for its length: `pytest tests/defects -m matrix`.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from pytest_vllm.sim.defects.registry import all_defects
 from tests.defects.matrix import MOST_UNRELATED, Outcome, killers, run
 
 DIAGNOSED = 0.9
+pytestmark = pytest.mark.matrix
 
 
 @pytest.fixture(scope="module")
@@ -38,29 +38,24 @@ def test_a_rewriting_defect_is_diagnosed(rewritten: list[Outcome]) -> None:
     assert len(astray) <= (1 - DIAGNOSED) * len(rewritten), f"the verdict points elsewhere for {astray}"
 
 
-@pytest.mark.matrix
 def test_every_defect_is_caught(outcomes: list[Outcome]) -> None:
     assert missed(outcomes) == []
 
 
-@pytest.mark.matrix
 def test_every_defect_is_caught_by_the_checks_it_names(outcomes: list[Outcome]) -> None:
     named = [outcome for outcome in outcomes if not outcome.boot]
 
     assert {o.defect: o.expected for o in named if not set(o.expected) & _ids(o)} == {}
 
 
-@pytest.mark.matrix
 def test_every_check_has_a_killer(outcomes: list[Outcome]) -> None:
     assert [check for check, names in killers(outcomes).items() if not names] == []
 
 
-@pytest.mark.matrix
 def test_a_defect_breaks_few_checks_of_other_areas(outcomes: list[Outcome]) -> None:
     assert wide(outcomes) == {}
 
 
-@pytest.mark.matrix
 def test_the_first_failing_check_names_the_right_area(outcomes: list[Outcome]) -> None:
     astray = [outcome.defect for outcome in outcomes if not outcome.diagnosed]
 
