@@ -36,6 +36,8 @@ def hosted(tmp_path: Path, machine: str, bystanders: None) -> Callable[[str, str
     made: list[Hosted] = []
 
     def start(launcher: str, moment: str) -> Hosted:
+        if launcher == "docker":
+            docker_or_skip()
         folder = tmp_path / f"run{len(made)}"
         folder.mkdir()
         made.append(Hosted(launcher, moment, folder, f"{machine}-{len(made)}", machine))
