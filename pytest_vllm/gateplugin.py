@@ -5,6 +5,7 @@ Registered by plugin.py once a server is asked for; one object per pytest sessio
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +65,14 @@ class GatePlugin:
         progress = Progress(terminal, tty=sys.stdout.isatty() and terminal.hasmarkup)
         ours.gate = Gate(ours, progress)
         with progress, ours.gate:
-            if session.items:
-                self._open_for(session.items[0], session.items)
+            gc.freeze()  # what was collected stays; searching it again and again takes a second
             try:
+                if session.items:
+                    self._open_for(session.items[0], session.items)
+                gc.freeze()
                 return (yield)
             finally:
+                gc.unfreeze()
                 self._end_line()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -115,15 +119,16 @@ class GatePlugin:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """A check's report carries its result and reads as its verdict."""
-        report = yield
         spec = spec_of(item)
+        python = self.config.get_verbosity() > 1
+        report = (yield) if python or spec is None else (yield from judge.without_traceback(item, call))
         decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
         if spec is None or not decided:
             return report
         state = self._state(item)
         result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}))
         item.user_properties.extend(properties(result, simulated=state.server.simulated))
-        closing.show(report, result, self.session, python=self.config.get_verbosity() > 1)
+        closing.show(report, result, self.session, python=python)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

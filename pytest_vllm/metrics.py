@@ -5,6 +5,7 @@ The parsing is prometheus_client's. Nothing of ours is imported here.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -29,7 +30,16 @@ class Sample:
 @lru_cache(maxsize=128)
 def _families(text: str) -> tuple[Metric, ...]:
     """The families of a scrape. Many checks read the same one, and parsing it takes 10 ms and more."""
-    return tuple(text_string_to_metric_families(text))
+    return tuple(family for part in _FAMILY.split(text) for family in _parsed(part))
+
+
+#: Where a family begins. Of two scrapes most families are the same: those are parsed once.
+_FAMILY = re.compile(r"^(?=# HELP )", re.MULTILINE)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(part: str) -> tuple[Metric, ...]:
+    return tuple(text_string_to_metric_families(part))
 
 
 @lru_cache(maxsize=128)

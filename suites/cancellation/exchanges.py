@@ -33,9 +33,9 @@ def cancellation_stream(server: Server) -> Request:
 
 @exchange("cancellation.whole", metrics=True)
 def cancellation_whole(server: Server) -> Request:
-    """An answer whose client waits for a second only."""
+    """An answer whose client waits for half a second only."""
     body = server.completion(PROMPT, max_tokens=many(server), ignore_eos=True)
-    return Request(body.method, body.path, json=body.json, timeout=1.0, expect=None)
+    return Request(body.method, body.path, json=body.json, timeout=0.5, expect=None)
 
 
 @exchange("cancellation.choices", metrics=True)
