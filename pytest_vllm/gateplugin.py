@@ -54,6 +54,7 @@ class GatePlugin:
             live = {name: any(map(selection.needs_live, items)) for name, items in by_profile.items()}
             needed = {name: any(map(selection.needs_server, items)) for name, items in by_profile.items()}
             workers.write_plan(self.session.folder, {n: w for n, w in wants.items() if needed[n]}, live)
+            workers.write_missed(self.session.folder, self.session.missed)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -88,7 +89,11 @@ class GatePlugin:
         gate = self.session.gate
         if gate is None or gate.states:
             return
+        missed = workers.read_missed(self.session.folder)
         plan = workers.read_plan(self.session.folder, self.config)
+        if missed and any(wants for _, wants in plan.values()):
+            raise pytest.UsageError("\n".join(missed))
+        self.session.missed = missed
         together = len(plan) > 1 and any(live for live, _ in plan.values())
         if together and not all(self.session.profiles[name].server.side_by_side for name in plan):
             raise pytest.UsageError(

@@ -92,6 +92,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if session is not None:
         order = list(session.profiles)
         kept.sort(key=lambda item: order.index(selection.profile_of(item, session.default_profile)))
+        if missed and kept and not session.worker:  # a gate that leaves out what was asked for may not say GO
+            raise pytest.UsageError("\n".join(missed))
         session.missed, session.partial = missed, bool(dropped)
     items[:] = kept
     if dropped:

@@ -9,7 +9,7 @@ from pytest_vllm.checks import TIERS
 from pytest_vllm.planning import PROFILE_PARAM, check_key, params_of, spec_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pytest
 
@@ -23,18 +23,22 @@ def select(
     """Split items into those that run and those that do not, and say which asked ids match nothing."""
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
-    ids: set[str] = set()
+    tiers: dict[str, str] = {}
     hit: set[str] = set()
+    beyond: dict[str, str] = {}
     for item in items:
         spec = spec_of(item)
         if spec is not None:
-            ids.add(spec.id)
+            tiers[spec.id] = spec.tier
         matching = [asked for asked in options.checks if spec is not None and asks_for(asked, item, spec)]
-        hit.update(matching)
         chosen = bool(matching) if options.checks else True
         in_tier = spec is None or TIERS.index(spec.tier) <= TIERS.index(options.tier)
+        if in_tier:
+            hit.update(matching)
+        elif spec is not None:
+            beyond.update(dict.fromkeys(matching, spec.tier))
         (kept if chosen and in_tier else dropped).append(item)
-    missed = [_missed(asked, ids) for asked in options.checks if asked not in hit]
+    missed = [_missed(asked, tiers, beyond) for asked in options.checks if asked not in hit]
     return kept, dropped, missed
 
 
@@ -72,7 +76,10 @@ def listing(items: Sequence[pytest.Item]) -> list[str]:
     return [*lines, f"{len(rows)} checks"]
 
 
-def _missed(asked: str, ids: set[str]) -> str:
-    near = difflib.get_close_matches(asked, sorted(ids), n=3)
+def _missed(asked: str, tiers: Mapping[str, str], beyond: Mapping[str, str]) -> str:
+    if asked in beyond:
+        tier = beyond[asked]
+        return f"--vllm-check={asked} names checks of tier {tier} only; add --vllm-tier={tier}"
+    near = difflib.get_close_matches(asked, sorted(tiers), n=3)
     hint = f"; did you mean {', '.join(near)}?" if near else "; `pytest-vllm checks` lists them all"
     return f"--vllm-check={asked} names no check{hint}"

@@ -17,11 +17,12 @@ from pytest_vllm.planning import Wanted
 from pytest_vllm.wire.record import Planned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pytest
 
 PLAN = "plan.json"
+MISSED = "missed.json"
 
 
 def write_plan(folder: Path, wants: Mapping[str, Mapping[str, Wanted]], live: Mapping[str, bool]) -> None:
@@ -43,6 +44,17 @@ def read_plan(folder: Path, config: pytest.Config) -> dict[str, tuple[bool, dict
         name: (values["live"], {row["key"]: _wanted(row) for row in values["wanted"]})
         for name, values in body.items()
     }
+
+
+def write_missed(folder: Path, missed: Sequence[str]) -> None:
+    """Write down what was asked for and names nothing, in words."""
+    (folder / MISSED).write_text(json.dumps(list(missed)), "utf-8")
+
+
+def read_missed(folder: Path) -> list[str]:
+    """What `write_missed` wrote."""
+    words: list[str] = json.loads((folder / MISSED).read_text("utf-8"))
+    return words
 
 
 def _row(one: Wanted) -> dict[str, Any]:

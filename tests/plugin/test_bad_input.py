@@ -27,6 +27,8 @@ max-modle-len = 4096
         (["--vllm-profile=sim", "--vllm-launcher=dokcer"], 4, ["dokcer", "docker"]),
         (["--vllm-profile=sim", "--vllm-concurrency=0"], 4, ["'0' is no count", "such as 8"]),
         (["--vllm-profile=sim", "--vllm-check=chat.envelop"], 5, ["chat.envelop", "did you mean"]),
+        (["--vllm-profile=sim", "--vllm-check=health", "--vllm-check=caht"], 4, ["caht names no check"]),
+        (["--vllm-profile=sim", "--vllm-check=health", "--vllm-check=caht", "-n2"], 4, ["caht names no"]),
         (["--vllm-replay=nowhere"], 4, ["no run.json there"]),
         (["suites/health"], 4, ["these checks need a server", "--vllm-profile=NAME"]),
     ],
