@@ -69,7 +69,8 @@ def serve_args(args: Mapping[str, Any]) -> dict[str, Any]:
 
 def _we_started_it(profile: Profile) -> bool:
     """Whether the profile's arguments are what the server runs with."""
-    return profile.server.launcher != "attach" and profile.server.command is None
+    launcher = profile.server.launcher
+    return launcher == "sim" or (launcher != "attach" and profile.server.command is None)
 
 
 def _reachable(draft: Server, models: Recording) -> None:

@@ -2,6 +2,9 @@
 
 from pytest_vllm import Recording, Request, Server, exchange
 
+#: Before it, `/ping` is no route.
+PINGS = "0.7.3"
+
 
 @exchange("health.health")
 def health_health(server: Server) -> Request:
@@ -12,13 +15,13 @@ def health_health(server: Server) -> Request:
 @exchange("health.ping")
 def health_ping(server: Server) -> Request:
     """What SageMaker asks."""
-    return server.get("/ping")
+    return server.get("/ping", expect=200 if server.at_least(PINGS) else None)
 
 
 @exchange("health.ping-post")
-def health_ping_post(server: Server) -> Request:  # noqa: ARG001 - every exchange takes it
+def health_ping_post(server: Server) -> Request:
     """What SageMaker may ask as well."""
-    return Request("POST", "/ping")
+    return Request("POST", "/ping", expect=200 if server.at_least(PINGS) else None)
 
 
 @exchange("health.version")

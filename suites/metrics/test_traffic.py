@@ -1,6 +1,6 @@
 """What is counted is what was served. Every exchange here ran alone, between two scrapes."""
 
-from pytest_vllm import MUST, SHOULD, Recording, check, need
+from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, only_if
 
 from .exchanges import TOKENS
 from .scrapes import Traffic, listed, usage_of
@@ -8,6 +8,7 @@ from .scrapes import Traffic, listed, usage_of
 CONTRACT = "vllm:usage/metrics/"
 NEEDS = ("metrics", "completions")
 FINISHED = "vllm:request_success_total"
+COUNTS_HITS = "0.8.0"
 
 
 def reasons(traffic: Traffic) -> dict[str, float]:
@@ -184,8 +185,9 @@ def test_never_fall(metrics_completion: Recording, metrics_stream: Recording) ->
 
 
 @check("metrics.prefix-cache.queries", MUST, spec=CONTRACT, needs=("metrics", "completions", "prefix-cache"))
-def test_queries(metrics_completion: Recording) -> None:
+def test_queries(vllm_server: Server, metrics_completion: Recording) -> None:
     """Every prompt token is looked up in the prefix cache, once."""
+    only_if(vllm_server.at_least(COUNTS_HITS), "before 0.8.0 /metrics gives a hit rate and no counts")
     traffic, tokens = Traffic(metrics_completion), usage_of(metrics_completion)["prompt_tokens"]
     names = ("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total")
     known = [name for name in names if traffic.has(name)]
@@ -196,11 +198,16 @@ def test_queries(metrics_completion: Recording) -> None:
 
 
 @check("metrics.prefix-cache.hits", MUST, spec=CONTRACT, needs=("metrics", "completions", "prefix-cache"))
-def test_hits(metrics_completion: Recording, metrics_stream: Recording) -> None:
+def test_hits(vllm_server: Server, metrics_completion: Recording, metrics_stream: Recording) -> None:
     """No more tokens are found in the prefix cache than were looked up."""
+    only_if(vllm_server.at_least(COUNTS_HITS), "before 0.8.0 /metrics gives a hit rate and no counts")
     moved = [Traffic(r) for r in (metrics_completion, metrics_stream)]
-    names = ("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total")
-    need(all(t.has(name) for t in moved for name in names), "prefix-cache hits are not counted here")
+    pairs = [
+        (f"vllm:{of}prefix_cache_hits_total", f"vllm:{of}prefix_cache_queries_total") for of in ("", "gpu_")
+    ]
+    known = [names for names in pairs if all(t.has(name) for t in moved for name in names)]
+    need(known, "prefix-cache hits are not counted here")
+    names = known[0]
     counts = [(t.key, t.grown(names[0]), t.grown(names[1])) for t in moved]
     wrong = [f"{key}: {hits:.0f} of {queries:.0f}" for key, hits, queries in counts if hits > queries]
 

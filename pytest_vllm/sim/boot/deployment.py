@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.options import Options
     from pytest_vllm.sim.versions import Version
 
-#: Single-stream decoding is shown at about this pace unless a speed is asked for; virtual time stays true.
-REHEARSAL_STEP = 0.004
+#: Seconds that decoding so many sequences by one token is shown in unless a speed is asked for; virtual time
+#: stays true.
+REHEARSAL_STEP, REHEARSAL_BATCH = 0.0025, 16
 _EMBEDDERS = re.compile(r"embed|bge-|e5-|gte-|rerank|sentence-transformers|colbert", re.IGNORECASE)
 _FAMILIES = (
     (r"qwen3-coder|qwen3\.5|qwen35|qwen3_5", "qwen3_coder"),
@@ -75,7 +76,7 @@ class Deployment:
         """How much faster than the wall virtual time runs."""
         if self.options.speed != "auto":
             return float(self.options.speed)
-        step = self.capacity.pace.step(1, 0, 0)
+        step = self.capacity.pace.step(min(REHEARSAL_BATCH, self.capacity.max_num_seqs), 0, 0)
         return max(1.0, round(step / REHEARSAL_STEP, 1))
 
     @property

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 LATE = ("vllm:tool_call_parser_invocations_total",)
 REASONS = ("stop", "length", "abort")
+#: From here on V1 is the engine that runs unless told otherwise.
+V1_SINCE = "0.8.0"
 OLD_NAMES = {
     "gpu_cache_usage_perc": "kv_cache_usage_perc",
     "gpu_prefix_cache_queries_total": "prefix_cache_queries_total",
@@ -60,9 +62,10 @@ def families(server: Server, *, late: bool = False) -> list[Family]:
 def exported(name: str, entry: dict[str, Any], server: Server) -> bool:
     """Whether the version exports a family under these settings."""
     version, settings = server.settings.version, server.settings
-    if not version.within(entry["span"]) or "V1" not in version.pick(entry["engines"]):
+    engine = "V1" if version >= V1_SINCE else "V0"
+    if not version.within(entry["span"]) or engine not in version.pick(entry["engines"]):
         return False
-    when = version.pick(entry["when"]) or []
+    when = [one for one in version.pick(entry["when"]) or [] if one != "type"]
     if when and "show_hidden_metrics" in when:
         return False
     if name.startswith("vllm:lora"):
@@ -93,6 +96,8 @@ def _samples(  # noqa: PLR0911 - one return per kind
         "num_requests_running": len(engine.running),
         "num_requests_waiting": len(engine.waiting),
         "kv_cache_usage_perc": engine.pool.usage,
+        "gpu_prefix_cache_hit_rate": _hit_rate(server),
+        "cpu_prefix_cache_hit_rate": -1,  # V0 says so where there is no such cache
     }
     if name in gauges:
         return [(base, gauges[name])]
@@ -105,6 +110,12 @@ def _samples(  # noqa: PLR0911 - one return per kind
     if entry["type"] == "histogram":
         return None
     return [(base, stats.counters[name.removesuffix("_total")])]
+
+
+def _hit_rate(server: Server) -> float:
+    counters = server.engine.stats.counters
+    asked = counters["prefix_cache_queries"]
+    return counters["prefix_cache_hits"] / asked if asked else -1
 
 
 def _drafts(name: str, base: dict[str, str], server: Server) -> list[tuple[dict[str, str], Any]]:
@@ -160,10 +171,12 @@ def cache_config(server: Server) -> dict[str, str]:
     """The labels of cache_config_info."""
     settings, capacity = server.settings, server.settings.capacity
     version = settings.version
+    # earlier ones export the whole configuration too, which their source does not spell out
+    known = max(version, Version("0.8.5.post1"))
     labels = {
         name: field["value"]
         for name, field in facts("metrics")["cache_config"].items()
-        if version.within(field["span"]) and version.text not in field["absent"]
+        if known.within(field["span"]) and known.text not in field["absent"]
     }
     values = {
         "block_size": capacity.block_size,

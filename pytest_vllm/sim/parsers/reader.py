@@ -40,6 +40,7 @@ class MessageReader:
         self.called = False
         self.reasoning_tokens = 0
         self._content = False
+        self._leading = ""
         self._in_thought = self.thinking
         if self.calls_tools:
             self._tools = self._tool_reader()
@@ -77,8 +78,11 @@ class MessageReader:
         for kind, number, text in parts:
             if kind == "text":
                 if self._blank(text):
+                    # kept until it is known whether words or a call come next
+                    self._leading += "" if self.called or self._content else text
                     continue
-                delta["content"] = delta.get("content", "") + text
+                delta["content"] = delta.get("content", "") + self._leading + text
+                self._leading = ""
             elif kind == "name":
                 self.called = True
                 calls.append(

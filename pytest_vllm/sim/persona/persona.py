@@ -160,7 +160,8 @@ def raw_text(server: Server, turn: Turn, answer: Answer) -> str:
 
 
 def _thoughts(turn: Turn) -> str:
-    asked = " ".join(turn.asked.split()[:12])
+    # a model that wrote the marker would end its thoughts with it
+    asked = " ".join(turn.asked.replace("</think>", "that marker").split()[:12])
     return turn.pick(
         [
             f'The user asks: "{asked}". Let me think step by step. The answer should be short and right.',

@@ -35,6 +35,10 @@ _ASIDES = (
     "since you ask", "for what it is worth", "as far as I know", "if I may", "on reflection", "in short",
     "speaking plainly", "to begin with", "by the way", "all in all", "at first glance", "without doubt",
 )  # fmt: skip
+_LIVELY = (
+    "Ah", "Oh", "Hm", "Ha", "So", "Yes", "No", "Now", "Hey", "Why", "Ok", "Aha", "Mm", "Sir", "Fun", "Odd",
+    "Sun", "Fog", "Tea", "Jam", "Red", "Owl", "Fig", "Zip", "Elm", "Ink", "Kit", "Log", "Nut", "Pie",
+)  # fmt: skip
 
 
 def sentence(rng: random.Random) -> str:
@@ -44,5 +48,5 @@ def sentence(rng: random.Random) -> str:
 
 
 def opening(rng: random.Random) -> str:
-    """How a lively speaker begins."""
-    return f"{rng.choice(_OPENINGS)}, {rng.choice(_ASIDES)}:"
+    """How a lively speaker begins: seldom twice the same, from the first words on."""
+    return f"{rng.choice(_LIVELY)} {rng.choice(_LIVELY)}, {rng.choice(_OPENINGS)}, {rng.choice(_ASIDES)}:"
