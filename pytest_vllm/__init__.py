@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.recordings import Recordings
+    from pytest_vllm.restart import Restart
     from pytest_vllm.schemas import schema_faults
+    from pytest_vllm.scripted.grammar import Call, Script
+    from pytest_vllm.scripted.writing import Writer
     from pytest_vllm.target import Server
     from pytest_vllm.verdict import Family
     from pytest_vllm.wire.recording import Recording, Request
@@ -47,6 +50,7 @@ __all__ = [
     "MUST",
     "PERFORMANCE",
     "SHOULD",
+    "Call",
     "Case",
     "Event",
     "Family",
@@ -56,7 +60,10 @@ __all__ = [
     "Recording",
     "Recordings",
     "Request",
+    "Restart",
+    "Script",
     "Server",
+    "Writer",
     "__version__",
     "case_file",
     "cases",
@@ -75,6 +82,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Call": "scripted.grammar",
     "Case": "exchanges",
     "Event": "wire.sse",
     "Family": "verdict",
@@ -84,7 +92,10 @@ _HOMES = {
     "Recording": "wire.recording",
     "Recordings": "recordings",
     "Request": "wire.recording",
+    "Restart": "restart",
+    "Script": "scripted.grammar",
     "Server": "target",
+    "Writer": "scripted.writing",
     "case_file": "locate",
     "cases": "exchanges",
     "exchange": "exchanges",

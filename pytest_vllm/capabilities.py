@@ -28,6 +28,8 @@ TRIAL_SECONDS = 120.0
 FACT_SECONDS = 20.0
 
 TRIAL = "trial request"
+#: What a scripted server says when it is told to, and no other does by itself.
+SCRIPT = "river seven yellow paper"
 NO_ANSWER = f"{TRIAL}: no answer"
 
 Finding = tuple[bool, str]
@@ -349,6 +351,16 @@ async def _sleep(ask: Findings) -> Finding:
     return recording.status not in _UNKNOWN, f"GET /is_sleeping: {_answer(recording)}"
 
 
+async def _scripted(ask: Findings) -> Finding:
+    if ask.args is not None and not ask.args.get("logits-processors"):
+        return False, "server args: no logits-processors"
+    if untried := await _without_chat(ask):
+        return untried
+    recording = await ask.chat(max_tokens=32, vllm_xargs={"script": SCRIPT})
+    said = SCRIPT in recording.text
+    return said, f"{TRIAL}: {'says what was scripted' if said else 'does not say what was scripted'}"
+
+
 PROBES: dict[str, Callable[[Findings], Awaitable[Finding]]] = {
     "chat": _chat,
     "completions": _completions,
@@ -371,6 +383,7 @@ PROBES: dict[str, Callable[[Findings], Awaitable[Finding]]] = {
     "lora": _lora,
     "vision": _vision,
     "sleep": _sleep,
+    "scripted": _scripted,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -25,6 +26,7 @@ from pytest_vllm.wire.store import RecordingStore
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pathlib import Path
     from pytest_vllm.launch.protocol import Handle
     from pytest_vllm.planning import Wanted
     from pytest_vllm.profile.model import Profile
@@ -69,6 +71,7 @@ class Gate:
             for orphan in guard.reaped:
                 self.progress.say(f"reaped what a dead run had left: {orphan.kind} {orphan.name}")
             handle = stack.enter_context(guard.start(launcher_for(profile.server.launcher), profile))
+            profile = self._staged(profile, folder, stack)
             self.progress.phase("boot", handle.description)
             log = ServerLog(handle, folder / "server.log", self.redactor.text)
             stack.callback(log.close)
@@ -89,6 +92,20 @@ class Gate:
 
     def _probe(self, handle: Handle, profile: Profile) -> Server:
         started = time.monotonic()
+    def _staged(self, profile: Profile, folder: Path, stack: ExitStack) -> Profile:
+        """A scripted server's profile with the model that is made for it; removed once the server is gone."""
+        if not profile.server.scripted:
+            return profile
+        from pytest_vllm.scripted.stage import staged  # noqa: PLC0415 - few runs are scripted
+
+        stage = folder.absolute() / "scripted"
+        if not self.options.keep:
+            stack.callback(shutil.rmtree, stage, ignore_errors=True)
+        try:
+            return staged(profile, stage)
+        except LookupError as error:
+            raise BootError(str(error.args[0])) from error
+
         if handle.url is None:
             raise BootError("the server is ready but published no port", evidence=(handle.description,))
         server = asyncio.run(probe(handle.url, profile, api_key=_api_key(profile)))

@@ -31,6 +31,8 @@ class Options:
     api_key_env: str = "VLLM_API_KEY"
     launcher: str | None = None
     image: str | None = None
+    tool_parser: str | None = None
+    reasoning_parser: str | None = None
     tier: str = "gate"
     checks: tuple[str, ...] = ()
     concurrency: int | None = None
@@ -95,6 +97,8 @@ def add_options(parser: pytest.Parser) -> None:
     add.one("launcher", "how to start the server, instead of the profile's launcher", choices=LAUNCHERS)
     add.one("image", "container image to start, instead of the profile's", metavar="REF")
     add.one("tier", "run checks up to this tier (default gate)", choices=TIERS)
+    add.one("tool-parser", "read calls by this tool parser, instead of the profile's", metavar="NAME")
+    add.one("reasoning-parser", "read thoughts by this reasoning parser, or none", metavar="NAME")
     add.many("check", "run only checks with this id or id prefix", "ID")
     help_ = "exchanges recorded at once (default: max-num-seqs, at most 16)"
     add.one("concurrency", help_, type=_positive, metavar="N")
@@ -123,6 +127,8 @@ def read_options(config: pytest.Config) -> Options:
         image=read("image"),
         tier=read("tier") or "gate",
         checks=tuple(read("check") or ()),
+        tool_parser=read("tool-parser"),
+        reasoning_parser=read("reasoning-parser"),
         concurrency=read("concurrency"),
         report=report if report.is_absolute() else config.rootpath / report,
         keep=bool(read("keep")),

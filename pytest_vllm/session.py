@@ -19,6 +19,7 @@ import pytest
 from pytest_vllm.profile.known import with_known_faults
 from pytest_vllm.profile.load import ProfileError, load
 from pytest_vllm.profile.model import Secret
+from pytest_vllm.profile.parsers import with_parsers
 from pytest_vllm.recordings import Recordings
 from pytest_vllm.remembered import read_baseline
 from pytest_vllm.runstate import ServerState, read_state
@@ -200,6 +201,10 @@ def _adjusted(profile: Profile, options: Options) -> Profile:
             "add --vllm-launcher=sim"
         )
     changed = profile.model_copy(update={"server": server, "expect": expect, "defects": defects})
+    try:
+        changed = with_parsers(changed, options.tool_parser, options.reasoning_parser)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
     return with_defects(changed) if defects else with_known_faults(changed)
 
 

@@ -34,6 +34,7 @@ CAPABILITIES = (
     "lora",
     "vision",
     "sleep",
+    "scripted",
 )
 
 

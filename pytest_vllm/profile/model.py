@@ -74,6 +74,8 @@ class ServerPart(Part):
     """What is run before the arguments: `["vllm", "serve"]`, or a Python module's command line."""
     version: str | None = None
     """vLLM's version, where the image's tag does not tell it."""
+    scripted: bool = False
+    """Whether it is the scripted engine: a tiny model made for it, which says what requests script."""
     side_by_side: bool = False
     """Whether it fits on the machine beside the other profiles of a run."""
     args: Args = Field(default_factory=dict)

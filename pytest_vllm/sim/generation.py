@@ -38,8 +38,10 @@ class Output:
         return "".join(self.pieces)
 
 
-def produce(text: str, filler: Callable[[], Iterator[str]], sampling: Sampling, tokens: Tokenizer) -> Output:
-    """Turn a text into an output under the request's sampling parameters.
+def produce(
+    text: str | list[str], filler: Callable[[], Iterator[str]], sampling: Sampling, tokens: Tokenizer
+) -> Output:
+    """Turn a text into an output under the request's sampling parameters; a list sets where tokens end.
 
     `filler` gives endless further text, for requests that go on after the end.
     """
@@ -48,10 +50,11 @@ def produce(text: str, filler: Callable[[], Iterator[str]], sampling: Sampling, 
 
 
 def _tokens(
-    text: str, filler: Callable[[], Iterator[str]], sampling: Sampling, tokens: Tokenizer
+    text: str | list[str], filler: Callable[[], Iterator[str]], sampling: Sampling, tokens: Tokenizer
 ) -> tuple[list[int], str, int | None]:
     choose = _Chooser(sampling, tokens)
-    source = choose.source(tokens.encode(text), filler)
+    pieces = [text] if isinstance(text, str) else text
+    source = choose.source([id_ for piece in pieces for id_ in tokens.encode(piece)], filler)
     ids: list[int] = []
     while len(ids) < sampling.max_tokens:
         may_end = len(ids) >= sampling.min_tokens

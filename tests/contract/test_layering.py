@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "profile.model",
     ),
     "sim": ("sim", "facts", "locate"),
-    "scripted": ("scripted",),
+    "scripted": ("scripted", "locate"),
 }
 
 #: Modules whose types count too: they share nothing with the rest, not even a name.

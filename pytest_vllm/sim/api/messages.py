@@ -95,6 +95,7 @@ def chat_body(body: Body) -> Body:
         "top_k": body.get("top_k"),
         "cache_salt": body.get("cache_salt"),
         "chat_template_kwargs": body.get("chat_template_kwargs"),
+        "vllm_xargs": body.get("vllm_xargs"),
         "tools": tools,
         "tool_choice": _choice(choice) if choice else None if tools is None else "auto",
         "parallel_tool_calls": not (choice or {}).get("disable_parallel_tool_use"),

@@ -122,7 +122,7 @@ _SAME = (
     "model", "temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty",
     "repetition_penalty", "seed", "stop", "stop_token_ids", "ignore_eos", "logit_bias", "parallel_tool_calls",
     "cache_salt", "priority", "chat_template_kwargs", "structured_outputs", "include_reasoning",
-    "top_logprobs", "include_stop_str_in_output", "mm_processor_kwargs", "media_io_kwargs",
+    "top_logprobs", "include_stop_str_in_output", "mm_processor_kwargs", "media_io_kwargs", "vllm_xargs",
 )  # fmt: skip
 
 

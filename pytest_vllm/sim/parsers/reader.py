@@ -153,7 +153,8 @@ class MessageReader:
                 arguments[number] = arguments.get(number, "") + part
         self._note(tool=bool(names), streamed=False)
         if not names:
-            return text, []
+            # a call that was opened and never named is no text
+            return (content or None) if self._tools.inside else text, []
         self.called = True
         calls = [
             {
@@ -167,7 +168,7 @@ class MessageReader:
             calls = calls[:1]
         if self.choice == "required" or self.named is not None:
             return "", calls
-        return content.rstrip() or None, calls
+        return content if content.strip() else None, calls
 
     def _rewritten(self, text: str) -> str:
         if self.named is not None:

@@ -12,6 +12,7 @@ from pytest_vllm.sim.parsers.formats import dumps, format_of
 from pytest_vllm.sim.persona.complete import completion_of
 from pytest_vllm.sim.persona.pattern import example_of, example_of_grammar
 from pytest_vllm.sim.persona.schema import Filler, tagged
+from pytest_vllm.sim.persona.script import allow, script_of
 from pytest_vllm.sim.persona.talk import filler, reply
 from pytest_vllm.sim.persona.tooluse import calls_for, words_before
 from pytest_vllm.sim.persona.turn import Answer, Turn
@@ -93,6 +94,11 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
         if sampling.seed is None:
             base += server.asked[digest]
             server.asked[digest] += sampling.n
+    script = script_of(server, body)
+    if script is not None:
+        allow(script, body, turn.constraint)
+        said = [produce(script, lambda: filler(turn), sampling, server.tokens) for _ in range(sampling.n)]
+        return [server.hooks.run("output", output, body) for output in said]
     turn.seed = f"{server.settings.seed}/{digest}"
     turn = server.hooks.run("turn", turn, body)
     outputs = []

@@ -1,0 +1,41 @@
+"""Another tool or reasoning parser than the profile's, checked against what its version of vLLM has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_vllm.facts import parsers
+from pytest_vllm.profile.words import unknown
+
+if TYPE_CHECKING:
+    from pytest_vllm.profile.model import Profile
+
+#: Serves without a reasoning parser.
+NONE = "none"
+
+
+def with_parsers(profile: Profile, tool: str | None, reasoning: str | None) -> Profile:
+    """The profile, served with these parsers; None keeps its own. Raises ValueError for an unknown name."""
+    if tool is None and reasoning is None:
+        return profile
+    if profile.server.launcher == "attach":
+        raise ValueError(f"{profile.name} runs already: its parsers were chosen when it was started")
+    args: dict[str, Any] = dict(profile.server.args)
+    if tool is not None:
+        args |= {"tool-call-parser": _known("tool", tool, profile), "enable-auto-tool-choice": True}
+    if reasoning == NONE:
+        args.pop("reasoning-parser", None)
+    elif reasoning is not None:
+        args["reasoning-parser"] = _known("reasoning", reasoning, profile)
+    server = profile.server.model_copy(update={"args": args})
+    # what is scripted fits any parser, whatever the file of its model says
+    model = None if server.scripted else profile.model
+    return profile.model_copy(update={"server": server, "model": model})
+
+
+def _known(kind: Literal["tool", "reasoning"], name: str, profile: Profile) -> str:
+    version = profile.server.vllm_version or profile.expect.version or ""
+    known = parsers(kind, version)
+    if name not in known and "tool-parser-plugin" not in profile.server.args:
+        raise ValueError(unknown(f"{kind} parser", name, known, f"vLLM {version}" if version else "vLLM"))
+    return name

@@ -1,0 +1,135 @@
+"""The texts behind the exchanges: calls that are cut, stopped, forced or replayed, odd thoughts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pytest_vllm import Call, Case, Request, Server, case_file
+
+from .scripts import ASKED, pieces_of, say, script_of, scripted, spoken, text_of, tokens_in
+from .tools import NOTE, WEATHER, named, offered, offered_to_messages, offered_to_responses
+
+ANSWERS: list[dict[str, Any]] = json.loads(case_file("scripted-answers").read_text("utf-8"))
+
+STOP = "HALT"
+OSLO = Call(WEATHER, {"city": "Oslo"})
+PARIS = Call(WEATHER, {"city": "Paris"})
+#: The call that is cut after each of its tokens.
+CUT = Call(NOTE, {"text": "a"})
+FORM = {
+    "type": "object",
+    "properties": {"sum": {"type": "integer"}},
+    "required": ["sum"],
+    "additionalProperties": False,
+}
+
+
+def answer_rows() -> list[Case]:
+    """Every script of `scripted_answer`, for checks over all of them."""
+    return [Case(str(row["id"]), row) for row in ANSWERS]
+
+
+def cut_pieces(server: Server) -> tuple[list[str], int]:
+    """The call that is cut, in smallest tokens, and how many of them come before it."""
+    script = spoken(server, "", CUT, thinking="Hm")
+    before = pieces_of(server, text_of(server, spoken(server, "", thinking="Hm")))
+    pieces = pieces_of(server, text_of(server, script))
+    return pieces, tokens_in(server, before)
+
+
+def stop_texts(where: str) -> tuple[str, str, str]:
+    """Content, argument and thought, one of them with the stop string in it."""
+    content, argument, thought = (
+        f"{name} up to {STOP if name == where else 'here'} now" for name in ("content", "argument", "thought")
+    )
+    return content, argument, thought
+
+
+def stopped(server: Server, where: str) -> str:
+    """A text with a stop string in one place."""
+    content, argument, thought = stop_texts(where)
+    return text_of(server, spoken(server, content, Call(NOTE, {"text": argument}), thinking=thought))
+
+
+def odd_text(server: Server, shape: str) -> str:
+    """Thoughts in a shape that models produce and nobody wants."""
+    written = {
+        name: text_of(server, spoken(server, content, thinking=thinking))
+        for name, thinking, content in (
+            ("unclosed", "one two", ""),
+            ("empty", "", "Done."),
+            ("blank", "\n\n", "Done."),
+            ("edges", "  one  ", "  two  "),
+            ("first", "one", "two"),
+            ("second", "three", "four"),
+        )
+    }
+    call = text_of(server, spoken(server, "", Call(WEATHER, {"city": "Oslo"}), thinking=None))
+    inside = text_of(server, spoken(server, "Done.", thinking=f"one {call} two"))
+    return {
+        **written,
+        "unclosed": written["unclosed"].partition("two")[0] + "two",
+        "twice": written["first"] + written["second"],
+        "call-inside": inside,
+        "call-unclosed": inside.partition(" two")[0],
+    }[shape]
+
+
+def forced(server: Server, case: Case, text: str, *, streams: bool) -> Request:
+    """A forced call, written in one way; the server's grammar may want the other."""
+    choice = "required" if case["choice"] == "required" else named(WEATHER)
+    before = text_of(server, spoken(server)).rstrip()
+    offer = offered(strict=case["strict"])
+    return say(server, before + text, streams=streams, tool_choice=choice, tools=offer, expect=None)
+
+
+def as_json(case: Case) -> str:
+    """A forced call as plain JSON: a list of calls, or the arguments of the one that is named."""
+    call = {"name": WEATHER, "parameters": OSLO.arguments}
+    return json.dumps([call] if case["choice"] == "required" else OSLO.arguments)
+
+
+def calls_of(*calls: Call) -> list[dict[str, Any]]:
+    """Calls as a history holds them."""
+    return [
+        {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+        }
+        for number, call in enumerate(calls)
+    ]
+
+
+def formed(server: Server, text: str, *, streams: bool) -> Request:
+    """An answer under a schema, after thoughts."""
+    form = {"type": "json_schema", "json_schema": {"name": "form", "schema": FORM}}
+    before = text_of(server, spoken(server)).rstrip()
+    return server.chat(
+        ASKED, response_format=form, vllm_xargs=scripted(before + text), stream=streams, expect=None
+    )
+
+
+def responded(server: Server, case: Case, *, streams: bool) -> Request:
+    """A case as a Responses request."""
+    body = {
+        "input": ASKED,
+        "tools": offered_to_responses(),
+        "vllm_xargs": scripted(text_of(server, script_of(server, case))),
+        "stream": streams,
+        "store": False,
+    }
+    return server.post("/v1/responses", body)
+
+
+def messaged(server: Server, case: Case, *, streams: bool) -> Request:
+    """A case as a Messages request."""
+    body = {
+        "messages": [{"role": "user", "content": ASKED}],
+        "max_tokens": 2000,
+        "tools": offered_to_messages(),
+        "vllm_xargs": scripted(text_of(server, script_of(server, case))),
+        "stream": streams,
+    }
+    return server.post("/v1/messages", body)
