@@ -39,6 +39,7 @@ class ExchangeSpec:
         cases: names of the case sets that multiply it.
         metrics: scrape `/metrics` right before and, idle again, after; implies alone.
         alone: no other exchange runs meanwhile.
+        restarted: recorded once the server was stopped and started again, after everything else.
     """
 
     id: str
@@ -47,6 +48,7 @@ class ExchangeSpec:
     cases: tuple[str, ...] = ()
     metrics: bool = False
     alone: bool = False
+    restarted: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def exchange(
     *,
     metrics: bool = False,
     alone: bool = False,
+    restarted: bool = False,
 ) -> Callable[[Callable[..., Request]], Any]:
     """Declare an exchange; the decorated name becomes a pytest fixture that gives its Recording."""
     if not _ID.fullmatch(id):
@@ -91,7 +94,7 @@ def exchange(
         names = [name for name in inspect.signature(build).parameters if name != "server"]
         cases = tuple(name for name in names if name in CASE_SETS)
         after = tuple(name for name in names if name not in CASE_SETS)
-        EXCHANGES[id] = ExchangeSpec(id, build, after, cases, metrics, alone or metrics)
+        EXCHANGES[id] = ExchangeSpec(id, build, after, cases, metrics, alone or metrics, restarted)
         return _fixture(id, names)
 
     return declare

@@ -8,7 +8,7 @@ import shutil
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.protocol import BootError, LaunchContext
@@ -16,6 +16,7 @@ from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
 from pytest_vllm.planning import build, plan_for
 from pytest_vllm.probe import probe
+from pytest_vllm.restart import OURS, restart
 from pytest_vllm.runrecord import Phase
 from pytest_vllm.runstate import ServerState, write_state
 from pytest_vllm.serverlog import ServerLog
@@ -25,9 +26,9 @@ from pytest_vllm.wire.store import RecordingStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
     from pathlib import Path
-    from pytest_vllm.launch.protocol import Handle
+
+    from pytest_vllm.launch.protocol import Handle, Restartable
     from pytest_vllm.planning import Wanted
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.report.progress import Progress
@@ -70,8 +71,8 @@ class Gate:
             guard = stack.enter_context(guarded(context, self.folder.parent))
             for orphan in guard.reaped:
                 self.progress.say(f"reaped what a dead run had left: {orphan.kind} {orphan.name}")
-            handle = stack.enter_context(guard.start(launcher_for(profile.server.launcher), profile))
             profile = self._staged(profile, folder, stack)
+            handle = stack.enter_context(guard.start(launcher_for(profile.server.launcher), profile))
             self.progress.phase("boot", handle.description)
             log = ServerLog(handle, folder / "server.log", self.redactor.text)
             stack.callback(log.close)
@@ -88,10 +89,9 @@ class Gate:
             profile, server, folder, self.redactor.value(dict(handle.facts())), tuple(boot.phases)
         )
         self._record(name, wants)
+        self._restart(name, wants)
         return self.states[name]
 
-    def _probe(self, handle: Handle, profile: Profile) -> Server:
-        started = time.monotonic()
     def _staged(self, profile: Profile, folder: Path, stack: ExitStack) -> Profile:
         """A scripted server's profile with the model that is made for it; removed once the server is gone."""
         if not profile.server.scripted:
@@ -106,6 +106,8 @@ class Gate:
         except LookupError as error:
             raise BootError(str(error.args[0])) from error
 
+    def _probe(self, handle: Handle, profile: Profile) -> Server:
+        started = time.monotonic()
         if handle.url is None:
             raise BootError("the server is ready but published no port", evidence=(handle.description,))
         server = asyncio.run(probe(handle.url, profile, api_key=_api_key(profile)))
@@ -145,6 +147,34 @@ class Gate:
                 on_done=lambda _planned, _recording, done, total: self.progress.recorded(done, total),
                 build=lambda planned, done: build(planned, server, done),
             )
+
+    def _restart(self, name: str, wants: Mapping[str, Wanted]) -> None:
+        """Stop the server and start it again, where a check wants to see what it is like then."""
+        state, started = self.states[name], time.monotonic()
+        plan = plan_for(wants, state.server, restarted=True)
+        if not plan or state.died or state.profile.server.launcher not in OURS:
+            return
+        stack, handle, _ = self._open[name]
+        self.progress.phase("restart", "stopping")
+        seen, fresh = restart(
+            cast("Restartable", handle),
+            state,
+            evict=self.options.evict_tenants,
+            enter=stack.enter_context,
+            say=self.progress.say,
+            on_progress=self.progress.boot,
+        )
+        seen.write(state.folder)
+        if fresh is None or fresh.url is None:
+            self.states[name] = replace(state, live=False)
+        else:
+            log = ServerLog(fresh, state.folder / "server-restarted.log", self.redactor.text)
+            stack.callback(log.close)
+            self._open[name] = (stack, fresh, log)
+            state = self.states[name] = replace(state, server=replace(state.server, url=fresh.url))
+            asyncio.run(self._record_all(state, plan, RecordingStore(state.folder / "recordings"), 1))
+        self._phase("restart", started, profile=name, exchanges=len(plan))
+        self.save()
 
     def _alive(self, name: str) -> bool:
         return self._open[name][1].alive()

@@ -38,6 +38,7 @@ class Options:
     concurrency: int | None = None
     report: Path = Path(".vllm")
     keep: bool = False
+    evict_tenants: bool = False
     replay: Path | None = None
     strict: bool = False
     list: bool = False
@@ -96,14 +97,15 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add.one("launcher", "how to start the server, instead of the profile's launcher", choices=LAUNCHERS)
     add.one("image", "container image to start, instead of the profile's", metavar="REF")
-    add.one("tier", "run checks up to this tier (default gate)", choices=TIERS)
     add.one("tool-parser", "read calls by this tool parser, instead of the profile's", metavar="NAME")
     add.one("reasoning-parser", "read thoughts by this reasoning parser, or none", metavar="NAME")
+    add.one("tier", "run checks up to this tier (default gate)", choices=TIERS)
     add.many("check", "run only checks with this id or id prefix", "ID")
     help_ = "exchanges recorded at once (default: max-num-seqs, at most 16)"
     add.one("concurrency", help_, type=_positive, metavar="N")
     add.one("report", "folder for runs and reports (default .vllm)", metavar="DIR")
     add.flag("keep", "leave the started server running and say how to stop it")
+    add.flag("evict-tenants", "ask other servers of models to unload before ours is started (Ollama)")
     add.one("replay", "judge the recordings of this run folder again, without a server", metavar="DIR")
     add.flag("strict", "a SHOULD check that fails or is undecided counts like a MUST check")
     add.flag("list", "list the checks that would run, with level, family and fact, and stop")
@@ -125,13 +127,14 @@ def read_options(config: pytest.Config) -> Options:
         api_key_env=read("api-key-env") or "VLLM_API_KEY",
         launcher=read("launcher"),
         image=read("image"),
-        tier=read("tier") or "gate",
-        checks=tuple(read("check") or ()),
         tool_parser=read("tool-parser"),
         reasoning_parser=read("reasoning-parser"),
+        tier=read("tier") or "gate",
+        checks=tuple(read("check") or ()),
         concurrency=read("concurrency"),
         report=report if report.is_absolute() else config.rootpath / report,
         keep=bool(read("keep")),
+        evict_tenants=bool(read("evict-tenants")),
         replay=_path(config, read("replay")),
         strict=bool(read("strict")),
         list=bool(read("list")),

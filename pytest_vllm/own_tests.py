@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.recordings import Recordings
+    from pytest_vllm.restart import Restart
     from pytest_vllm.session import GateSession
     from pytest_vllm.target import Capability, Server
 
@@ -72,6 +73,18 @@ def vllm_recordings(vllm_session: GateSession, vllm_profile_name: str) -> Record
 def vllm_log(vllm_session: GateSession, vllm_profile_name: str) -> tuple[tuple[float, str], ...]:
     """The server's log until the end of the recording: (seconds since the epoch, line); empty for attach."""
     return vllm_session.state(vllm_profile_name).log()
+
+
+@pytest.fixture(scope="session")
+def vllm_restart(vllm_session: GateSession, vllm_profile_name: str) -> Restart | None:
+    """What stopping the server and starting it again showed; None when it was not restarted in this run.
+
+    It is restarted once everything else was recorded, if a selected check takes an exchange that is declared
+    with `restarted=True`.
+    """
+    from pytest_vllm.restart import read_restart  # noqa: PLC0415 - only such checks pay for it
+
+    return read_restart(vllm_session.state(vllm_profile_name).folder)
 
 
 @pytest.fixture(scope="session")

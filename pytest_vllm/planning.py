@@ -74,9 +74,16 @@ def wanted(items: Iterable[pytest.Item]) -> dict[str, Wanted]:
     return found
 
 
-def plan_for(wants: Mapping[str, Wanted], server: Server) -> list[Planned]:
-    """What to record: whatever at least one item wants whose needs this server meets."""
-    return [one.planned for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)]
+def plan_for(wants: Mapping[str, Wanted], server: Server, *, restarted: bool = False) -> list[Planned]:
+    """What to record: whatever at least one item wants whose needs this server meets.
+
+    Args:
+        wants: by key.
+        server: what it can do.
+        restarted: give what is recorded after a restart, instead of everything else.
+    """
+    able = [one for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)]
+    return [one.planned for one in able if one.planned.spec.restarted is restarted]
 
 
 def build(planned: Planned, server: Server, done: Mapping[str, Recording]) -> Request:

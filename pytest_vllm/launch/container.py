@@ -7,6 +7,7 @@ import json
 import secrets as random
 import signal
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch import processes
@@ -14,7 +15,7 @@ from pytest_vllm.launch.diagnose import daemon_error
 from pytest_vllm.launch.engine import words_of
 from pytest_vllm.launch.gpus import proven
 from pytest_vllm.launch.ports import LOOPBACK
-from pytest_vllm.launch.protocol import BootError, Exit
+from pytest_vllm.launch.protocol import BootError, Exit, Halt
 from pytest_vllm.launch.pull import pull
 from pytest_vllm.launch.recipe import INSIDE, Recipe, recipe_for
 from pytest_vllm.launch.started import StartedServer
@@ -22,21 +23,39 @@ from pytest_vllm.launch.started import StartedServer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import psutil
+
     from pytest_vllm.launch.engine import Engine
     from pytest_vllm.launch.protocol import LaunchContext
     from pytest_vllm.profile.model import Profile
 
+#: What an engine reports for a process that it had to kill.
+_KILLED = 128 + signal.SIGKILL
 _REMEMBERED = ("Config", "HostConfig", "State", "NetworkSettings", "Mounts", "Image", "Id", "Created")
 
 
 class ContainerHandle(StartedServer):
     """One container. A missing image is pulled in the background while the waiting goes on."""
 
-    def __init__(self, engine: Engine, profile: Profile, context: LaunchContext) -> None:
-        """Create and start it, or begin to pull its image. Raises BootError."""
+    def __init__(
+        self,
+        engine: Engine,
+        profile: Profile,
+        context: LaunchContext,
+        *,
+        halted: ContainerHandle | None = None,
+    ) -> None:
+        """Create and start it, or begin to pull its image. Raises BootError.
+
+        Args:
+            engine: where.
+            profile: what.
+            context: the run.
+            halted: a container that was stopped and is to be started again, instead of a new one.
+        """
         super().__init__(context)
         self.url: str | None = None
-        self.name = f"pytest-vllm-{random.token_hex(3)}"
+        self.name: str = halted.name if halted else f"pytest-vllm-{random.token_hex(3)}"
         self._engine, self._profile = engine, profile
         self._container: Any = None
         self._recipe: Recipe | None = None
@@ -45,6 +64,9 @@ class ContainerHandle(StartedServer):
         self._lock = threading.RLock()
         self._cancelled = self._stopped = False
         self._follower: threading.Thread | None = None
+        if halted is not None:
+            self._take_over(halted)
+            return
         image = _find_image(engine, _image_of(profile))
         if image is not None:
             self._start(image)
@@ -91,6 +113,40 @@ class ContainerHandle(StartedServer):
             self._stopped = True
             self._engine.client.close()
 
+    def halt(self) -> Halt:
+        """`docker stop`: the container stays."""
+        began = time.monotonic()
+        inside = self._inside()
+        with self._lock:
+            if self._container is not None and self.exit() is None:
+                try:
+                    self._container.stop(timeout=int(self.grace))
+                except self._engine.errors as error:
+                    raise daemon_error("the container could not be stopped", words_of(error)) from error
+        ended = self.exit()
+        killed = ended is not None and ended.status == _KILLED
+        seconds = round(time.monotonic() - began, 3)
+        left = processes.outliving(lambda: processes.running(inside), processes.LEAVING)
+        return Halt(seconds, killed=killed, left=processes.names_of(left))
+
+    def again(self) -> ContainerHandle:
+        """`docker start`: the same container once more. Raises BootError."""
+        return ContainerHandle(self._engine, self._profile, self.context, halted=self)
+
+    def _inside(self) -> list[psutil.Process]:
+        """Its processes, where this machine can see them as its own."""
+        if self._container is None:
+            return []
+        with contextlib.suppress(*self._engine.errors):
+            return processes.of_rows(self._container.top().get("Processes") or [])
+        return []
+
+    def _take_over(self, halted: ContainerHandle) -> None:
+        self._container, self._recipe = halted._container, halted._recipe
+        self._facts = dict(halted._facts)
+        self.lines.hide(self._recipe.secrets if self._recipe else ())
+        self._run(since=time.time())
+
     def _pull_and_start(self) -> None:
         image_name = _image_of(self._profile)
         try:
@@ -124,16 +180,29 @@ class ContainerHandle(StartedServer):
             self._container = engine.client.containers.create(**recipe.create)
             context.made("created", self.name)
             self._facts["container-id"] = self._container.id
-            self._container.start()
         except engine.errors as error:
-            self._remove()
-            what = f"{engine.name} could not start the container"
-            raise daemon_error(what, words_of(error), try_=_port_hint(self._profile)) from error
-        self._follower = threading.Thread(target=self._follow, name="pytest-vllm log", daemon=True)
+            raise self._not_started(error) from error
+        self._run()
+
+    def _run(self, since: float | None = None) -> None:
+        """Start the container, which is there; follow its log from that moment on."""
+        try:
+            self._container.start()
+        except self._engine.errors as error:
+            raise self._not_started(error) from error
+        self._follower = threading.Thread(
+            target=self._follow, args=(since,), name="pytest-vllm log", daemon=True
+        )
         self._follower.start()
         self._publish()
-        if recipe.gpus:
+        recipe = self._recipe
+        if recipe is not None and recipe.gpus:
             self._prove(recipe)
+
+    def _not_started(self, error: Exception) -> BootError:
+        self._remove()
+        what = f"{self._engine.name} could not start the container"
+        return daemon_error(what, words_of(error), try_=_port_hint(self._profile))
 
     def _publish(self) -> None:
         self._container.reload()
@@ -161,9 +230,9 @@ class ContainerHandle(StartedServer):
         state: Mapping[str, Any] = self._container.attrs["State"]
         return state
 
-    def _follow(self) -> None:
+    def _follow(self, since: float | None) -> None:
         with contextlib.suppress(*self._engine.errors, OSError, ValueError):
-            for chunk in self._container.logs(stream=True, follow=True):
+            for chunk in self._container.logs(stream=True, follow=True, since=since):
                 self.lines.feed(chunk)
         self.lines.close()
 

@@ -8,12 +8,13 @@ import secrets as random
 import signal
 import subprocess
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pytest_vllm.launch import processes, scratch
 from pytest_vllm.launch.arguments import Order, environment, fixed_port, order_for, program_of
 from pytest_vllm.launch.ports import LOOPBACK, check_port, free_port
-from pytest_vllm.launch.protocol import BootError, Exit
+from pytest_vllm.launch.protocol import BootError, Exit, Halt
 from pytest_vllm.launch.started import StartedServer
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class ProcessHandle(StartedServer):
         """Start it."""
         super().__init__(context, order.secrets)
         self.url: str | None = url
+        self._start = (program, order, url, context)
         self._shown = order.shown(program)
         self._exit: Exit | None = None
         self._stopped = False
@@ -104,17 +106,40 @@ class ProcessHandle(StartedServer):
         if self._stopped:
             return
         try:
-            if self.alive():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self._child.pid, signal.SIGTERM)
-                _wait_ended(self._child, self.grace or STARTING_GRACE)
+            self._ask_to_end()
         finally:
-            processes.end(self._members)
-            self._stopped = True
-            self.exit()
-            self._child.wait()
-            scratch.remove(self._scratch)
-            self._reader.join(timeout=1)
+            self._clear()
+
+    def halt(self) -> Halt:
+        """Ask it to end, look what is left of it a while later, and kill that."""
+        began = time.monotonic()
+        left: tuple[str, ...] = ()
+        try:
+            self._ask_to_end()
+            ended, seconds = not self.alive(), time.monotonic() - began
+            if ended:
+                left = processes.names_of(processes.outliving(self._members, processes.LEAVING))
+        finally:
+            self._clear()
+        return Halt(round(seconds, 3), killed=not ended, left=left)
+
+    def again(self) -> Self:
+        """The same command once more, on the same port. Raises BootError."""
+        return type(self)(*self._start)
+
+    def _ask_to_end(self) -> None:
+        if self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._child.pid, signal.SIGTERM)
+            _wait_ended(self._child, self.grace or STARTING_GRACE)
+
+    def _clear(self) -> None:
+        processes.end(self._members)
+        self._stopped = True
+        self.exit()
+        self._child.wait()
+        scratch.remove(self._scratch)
+        self._reader.join(timeout=1)
 
     def _members(self) -> Collection[psutil.Process]:
         # the main process is not reaped yet, so its number still names its session and no stranger's

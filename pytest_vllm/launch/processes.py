@@ -16,12 +16,14 @@ import psutil
 from pytest_vllm.launch.owner import Owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pytest_vllm.launch.protocol import LaunchContext
 
 RUN, SCOPE, SERVER = "PYTEST_VLLM_RUN", "PYTEST_VLLM_SCOPE", "PYTEST_VLLM_SERVER"
 OWNER, KEEP = "PYTEST_VLLM_OWNER", "PYTEST_VLLM_KEEP"
+#: Seconds that the rest of a server gets to end once its main process has.
+LEAVING = 3.0
 _GONE_WITHIN, _TRACKED_WITHIN, _LOOK_EVERY = 5.0, 2.0, 0.01
 
 
@@ -74,6 +76,52 @@ def end(find: Callable[[], Collection[psutil.Process]]) -> list[int]:
     ended = _kill(lambda: [process for process in find() if not _is_tracker(process)])
     _await_end(list(find()), within=_TRACKED_WITHIN)
     return ended + _kill(find)
+
+
+def outliving(find: Callable[[], Collection[psutil.Process]], within: float) -> list[psutil.Process]:
+    """What is still found after so many seconds, trackers of shared memory aside; nothing ends the wait."""
+    until = time.monotonic() + within
+    while found := [process for process in find() if not _is_tracker(process)]:
+        if time.monotonic() >= until:
+            return found
+        time.sleep(_LOOK_EVERY)
+    return []
+
+
+def alive(pid: int) -> bool:
+    """Whether a process of that number runs, rather than waits to be collected."""
+    try:
+        return _runs(psutil.Process(pid))
+    except psutil.Error:
+        return False
+
+
+def running(those: Collection[psutil.Process]) -> list[psutil.Process]:
+    """Those that still run."""
+    return [process for process in those if _runs(process)]
+
+
+def of_rows(rows: Collection[Sequence[str]]) -> list[psutil.Process]:
+    """The processes of an engine's `top`, as `ps -ef` writes it: number second, command last.
+
+    An engine in a virtual machine tells numbers that mean others here, so the command must be the same.
+    """
+    found = []
+    for row in rows:
+        with suppress(psutil.Error, ValueError, IndexError):
+            process = psutil.Process(int(row[1]))
+            if " ".join(process.cmdline()) == row[-1].strip():
+                found.append(process)
+    return found
+
+
+def names_of(found: Collection[psutil.Process]) -> tuple[str, ...]:
+    """`VLLM::EngineCore (4711)` for each."""
+    shown = []
+    for process in found:
+        with suppress(psutil.Error):
+            shown.append(f"{process.name()} ({process.pid})")
+    return tuple(shown)
 
 
 def _kill(find: Callable[[], Collection[psutil.Process]]) -> list[int]:

@@ -53,6 +53,21 @@ class Exit:
     signal: str = ""
 
 
+@dataclass(frozen=True)
+class Halt:
+    """How a server was stopped so that it can be started again.
+
+    Args:
+        seconds: from the signal until the main process had ended.
+        killed: whether it had to be killed, because it did not end by itself in time.
+        left: what of it still ran a while after its main process had ended, each as `name (pid)`.
+    """
+
+    seconds: float
+    killed: bool = False
+    left: tuple[str, ...] = ()
+
+
 class BootError(Exception):
     """The server could not be started. Printed as one block, exit status 20.
 
@@ -108,6 +123,19 @@ class Handle(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
+
+
+class Restartable(Handle, Protocol):
+    """A server that was started here, so that it may be stopped and started again."""
+
+    def halt(self) -> Halt:
+        """Stop it as an operator does: ask, wait, kill what is left. A container stays."""
+
+    def again(self) -> Restartable:
+        """Start what `halt` stopped, on the same terms, with a log of its own. Raises BootError."""
+
+    def free_memory(self) -> int | None:
+        """Free bytes of accelerator memory where the launcher itself knows; None: ask the machine."""
 
 
 class Launcher(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_vllm.launch import processes
 from pytest_vllm.launch.arguments import environment, order_for
 from pytest_vllm.launch.ports import LOOPBACK, free_port
 from pytest_vllm.launch.process import ProcessHandle
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.model import Profile
 
 SEED = 0
+#: Names the file that holds the simulated accelerator's memory.
+DEVICE = "VLLM_SIM_DEVICE"
 _RELEASE = re.compile(r"\d+(\.\d+)+\S*")
 
 
@@ -44,7 +48,9 @@ class SimLauncher:
         order = order_for(profile, context, host=LOOPBACK, port=port, positional=True, with_env=False)
         environ = {**environment(context), **_import_path(environment(context))}
         told = (*order.arguments, *sim_arguments(profile, context))
-        order = replace(order, arguments=told, env={**switches(profile), **order.env})
+        device = context.folder.absolute() / f"device-{port}.json"
+        env = {**switches(profile), **order.env, DEVICE: str(device)}
+        order = replace(order, arguments=told, env=env)
         return SimHandle(self._program, order, f"http://{LOOPBACK}:{port}", replace(context, environ=environ))
 
 
@@ -56,6 +62,15 @@ class SimHandle(ProcessHandle):
     def facts(self) -> Mapping[str, Any]:
         """As of a process, marked as simulated."""
         return {**super().facts(), "simulated": True}
+
+    def free_memory(self) -> int | None:
+        """Free bytes of the simulated accelerator; None where that is none."""
+        try:
+            body = json.loads(Path(self._start[1].env[DEVICE]).read_text("utf-8"))
+        except (OSError, ValueError, KeyError):
+            return None
+        held = [size for who, size in body["held"].items() if not who.isdigit() or processes.alive(int(who))]
+        return int(body["total"] - sum(held)) if body["total"] else None
 
 
 def sim_arguments(profile: Profile, context: LaunchContext) -> list[str]:

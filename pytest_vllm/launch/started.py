@@ -49,6 +49,10 @@ class StartedServer:
         """Seconds that it gets to end by itself; none while it starts, where it has nothing to finish."""
         return GRACE if self.was_ready else 0.0
 
+    def free_memory(self) -> int | None:
+        """Unknown here: the machine is to be asked."""
+        return None
+
     def stop(self) -> None:
         """End everything that was started. Idempotent, safe at any moment."""
         raise NotImplementedError

@@ -46,6 +46,11 @@ class Tenant:
     models: tuple[str, ...] = ()
     remedy: str = ""
 
+    @property
+    def advice(self) -> str:
+        """What a person does about it."""
+        return f"To free it: {self.remedy}" if self.remedy else "Stop it, or give each its share"
+
     def __str__(self) -> str:
         """`ollama at http://127.0.0.1:11434 (qwen3:32b, 20.1 GiB)`."""
         size = [f"{self.holds / 1024**3:.1f} GiB"] if self.holds else []

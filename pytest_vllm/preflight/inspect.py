@@ -9,6 +9,7 @@ import http.client
 import importlib
 import json
 import os
+import shlex
 import shutil
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -58,6 +59,14 @@ def inspect_host(
     )
     makers = accelerators()
     return Host(gpus, driver, available, memory, _engines(), tenants, taken, tuple(how), makers)
+
+
+def free_memory(*, unified: bool, index: int = 0) -> tuple[int, int] | None:
+    """Free and all bytes of a GPU; where the memory is the CPU's too, of the system. None when unknown."""
+    memory, available = meminfo()
+    found = Host(_gpus()[0], "", available, memory, accelerators=accelerators())
+    known = found.gpu_memory(unified=unified, index=index)
+    return known[:2] if known else None
 
 
 def accelerators(devices: Path = Path("/dev")) -> tuple[str, ...]:
@@ -170,7 +179,7 @@ def find_tenants(ports: Mapping[str, Iterable[int]] = PORTS) -> tuple[Tenant, ..
 
 
 def _ollama(port: int) -> Tenant | None:
-    body = _json(port, "/api/ps")
+    body = get_json(port, "/api/ps")
     if not isinstance(body, dict) or not isinstance(body.get("models"), list):
         return None
     loaded = [one for one in body["models"] if isinstance(one, dict)]
@@ -179,21 +188,23 @@ def _ollama(port: int) -> Tenant | None:
     holds = sum(int(one.get("size_vram") or one.get("size") or 0) for one in loaded)
     names = tuple(str(one.get("name", "")) for one in loaded)
     url = f"http://{LOOPBACK}:{port}"
-    words = json.dumps({"model": names[0], "keep_alive": 0})
-    return Tenant("ollama", url, holds, names, f"curl -s {url}/api/generate -d '{words}'")
+    bodies = [json.dumps({"model": name, "keep_alive": 0}) for name in names]
+    remedy = "; ".join(f"curl -s {url}/api/generate -d {shlex.quote(body)}" for body in bodies)
+    return Tenant("ollama", url, holds, names, remedy)
 
 
 def _llama_cpp(port: int) -> Tenant | None:
-    body = _json(port, "/props")
+    body = get_json(port, "/props")
     if not isinstance(body, dict) or not {"default_generation_settings", "total_slots"} & body.keys():
         return None
     path = str(body.get("model_path") or body.get("model_alias") or "")
-    return Tenant("llama.cpp", f"http://{LOOPBACK}:{port}", None, (Path(path).name,) if path else ())
+    models = (Path(path).name,) if path else ()
+    return Tenant("llama.cpp", f"http://{LOOPBACK}:{port}", None, models, _stop_hint(port))
 
 
 def _vllm(port: int) -> Tenant | None:
-    version = _json(port, "/version")
-    listed = _json(port, "/v1/models")
+    version = get_json(port, "/version")
+    listed = get_json(port, "/v1/models")
     if not isinstance(version, dict) or set(version) != {"version"} or not isinstance(listed, dict):
         return None
     data = listed.get("data")
@@ -201,7 +212,15 @@ def _vllm(port: int) -> Tenant | None:
     if models and not any(isinstance(one, dict) and one.get("owned_by") == "vllm" for one in models):
         return None
     names = tuple(str(one.get("id", "")) for one in models if isinstance(one, dict))
-    return Tenant(f"vLLM {version['version']}", f"http://{LOOPBACK}:{port}", None, names)
+    return Tenant(f"vLLM {version['version']}", f"http://{LOOPBACK}:{port}", None, names, _stop_hint(port))
+
+
+def _stop_hint(port: int) -> str:
+    """How a person stops the service behind a port: it cannot let go of its memory otherwise."""
+    return (
+        f"docker stop $(docker ps -q --filter publish={port}), or systemctl --user stop UNIT, where "
+        f"ss -ltnp 'sport = :{port}' shows its process"
+    )
 
 
 _ASK: dict[str, Callable[[int], Tenant | None]] = {
@@ -211,7 +230,7 @@ _ASK: dict[str, Callable[[int], Tenant | None]] = {
 }
 
 
-def _json(port: int, path: str) -> Any:
+def get_json(port: int, path: str) -> Any:
     """A small JSON answer of a server on the loopback; None when there is none in time."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=SECONDS)
     try:

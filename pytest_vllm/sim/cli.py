@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.sim.arguments import UsageError, parse
 from pytest_vllm.sim.boot.deployment import Deployment
+from pytest_vllm.sim.boot.device import Device
+from pytest_vllm.sim.boot.machine import GIB
 from pytest_vllm.sim.boot.start import serve
 from pytest_vllm.sim.defects.failure import BootFailure
 from pytest_vllm.sim.defects.registry import hooks_of, needed
@@ -55,8 +57,14 @@ def configured(argv: list[str], environ: Mapping[str, str]) -> tuple[Deployment,
     hooks = hooks_of(options.defects)
     words, needs = needed(options.defects)
     rest = hooks.run("argv", [*rest, *words])
+    device = Device.of(environ)
+    if device.starts:
+        rest = hooks.run("again", rest)
     arguments = parse(rest[1:] if rest[:1] == ["serve"] else rest, version)
-    return Deployment.of(arguments, version, options, {**environ, **needs}), hooks
+    environ = {**environ, **needs}
+    if device.taken:
+        environ["SIM_MEMORY_TAKEN_GIB"] = f"{device.taken / GIB}"
+    return Deployment.of(arguments, version, options, environ, device), hooks
 
 
 def main(argv: list[str]) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.checks import CheckSpec
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.restart import Restart
     from pytest_vllm.runstate import ServerState
     from pytest_vllm.target import Server
     from pytest_vllm.wire.recording import Recording
@@ -51,6 +52,7 @@ class View:
     state: ServerState
     recordings: Mapping[str, Recording]
     log: tuple[tuple[float, str], ...] = ()
+    restart: Restart | None = None
 
     @property
     def server(self) -> Server:
@@ -84,8 +86,8 @@ class _Collector:
         self.items = list(session.items)
 
 
-def collect(profile: str = "sim") -> tuple[list[Check], list[pytest.Item]]:
-    """Every bundled check, as the gate itself collects them."""
+def collect(profile: str = "sim", *options: str) -> tuple[list[Check], list[pytest.Item]]:
+    """Every bundled check, as the gate itself collects them, or those that these options ask for."""
     collector = _Collector()
     quiet = [
         "-qq",
@@ -96,7 +98,7 @@ def collect(profile: str = "sim") -> tuple[list[Check], list[pytest.Item]]:
         "-W",
         "ignore::pytest.PytestAssertRewriteWarning",
     ]
-    args = ["--collect-only", f"--vllm-profile={profile}", *quiet]
+    args = ["--collect-only", f"--vllm-profile={profile}", *options, *quiet]
     status = pytest.main([*args, f"--rootdir={Path(__file__).parents[2]}"], plugins=[collector])
     assert status == pytest.ExitCode.OK, f"the suites could not be collected: {status}"
     return [_check(item) for item in collector.items if spec_of(item)], collector.items
@@ -199,5 +201,6 @@ def _argument(name: str, check: Check, view: View) -> Any:
         "vllm_profile": view.profile,
         "vllm_capabilities": view.server.capabilities,
         "vllm_log": view.log,
+        "vllm_restart": view.restart,
         "vllm_figures": figures_of(view.profile, ROOT),
     }[name]

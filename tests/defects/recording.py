@@ -13,6 +13,7 @@ from pytest_vllm.options import Options
 from pytest_vllm.planning import wanted
 from pytest_vllm.profile.load import load
 from pytest_vllm.report.progress import Progress
+from pytest_vllm.restart import read_restart
 from pytest_vllm.session import GateSession, flags_of, with_defects
 from pytest_vllm.sim.api.reply import Exchange
 from pytest_vllm.sim.defects.rewrite import Recorded, rewritten_metrics
@@ -53,7 +54,7 @@ def record(folder: Path, profile: Profile, items: list[pytest.Item]) -> View | B
         except BootError as error:
             return error
     recordings = {key: state.store.get(key) for key in state.store.keys()}  # noqa: SIM118
-    return View(state, recordings, state.log())
+    return View(state, recordings, state.log(), read_restart(state.folder))
 
 
 def rewritten(view: View, *defects: Defect) -> View:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.boot.capacity import Capacity, Pace, capacity_of
+from pytest_vllm.sim.boot.device import Device
 from pytest_vllm.sim.boot.machine import Hardware, Model, hardware, model
 from pytest_vllm.sim.settings import Settings
 
@@ -47,10 +48,16 @@ class Deployment:
     machine: Hardware
     shape: Model
     capacity: Capacity
+    device: Device = field(default_factory=lambda: Device(None))
 
     @classmethod
     def of(
-        cls, args: Arguments, version: Version, options: Options, environ: Mapping[str, str]
+        cls,
+        args: Arguments,
+        version: Version,
+        options: Options,
+        environ: Mapping[str, str],
+        device: Device | None = None,
     ) -> Deployment:
         """Look machine and model up and work out the memory."""
         machine, shape = hardware(options.hardware), model(options.model or str(args.get("model", "")))
@@ -59,7 +66,17 @@ class Deployment:
         capacity = capacity_of(args, version, machine, shape, environ)
         if options.step > 0:
             capacity.pace = Pace(shared=options.step, per_token=0.0, overhead=0.0)
-        return cls(args, version, options, environ, machine, shape, capacity)
+        return cls(args, version, options, environ, machine, shape, capacity, device or Device(None))
+
+    @property
+    def footprint(self) -> float:
+        """Bytes of accelerator memory that the server holds while it runs."""
+        made = self.capacity
+        return (
+            0.0
+            if self.machine.is_cpu
+            else self.shape.weights + made.kv_memory + made.activation + made.graphs
+        )
 
     @property
     def model(self) -> str:

@@ -68,6 +68,8 @@ class Boot:
         except BootFailure:
             self._listening.close()
             raise
+        machine = deployment.machine
+        deployment.device.take(deployment.footprint, 0.0 if machine.is_cpu else machine.memory)
         self.server.started = self.server.meters.started = self.clock.wall()
         hanging = hooks.run("ready", 0.0, settings)
         if hanging > 0:
@@ -109,6 +111,7 @@ class Boot:
             self.say(("", "", "", f"INFO:     {text}"))
         for connection in list(self.connections):
             connection.transport.abort()
+        self.deployment.device.leave(self.hooks.run("left", "", self.deployment))
 
 
 async def serve(deployment: Deployment, hooks: Hooks) -> int:
@@ -119,6 +122,7 @@ async def serve(deployment: Deployment, hooks: Hooks) -> int:
     boot = Boot(deployment, hooks, lambda text: print(text, file=sys.stderr, flush=True))
     await boot.up(stop)
     await stop.wait()
+    await asyncio.sleep(hooks.run("stop", 0.0, deployment))
     await boot.down()
     return 0
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: Point: (the value that passes through and is returned, the context that comes with it).
 POINTS = {
     "argv": ("the serve arguments, a list of words", ""),
+    "again": ("the serve arguments of a server that is started once more, a list of words", ""),
+    "stop": ("seconds to go on after the signal to end", "deployment"),
+    "left": ("what stays when the server has ended: nothing, `memory` or a `worker`", "deployment"),
     "boot": ("None; raise BootFailure to end the start", "settings"),
     "ready": ("seconds to wait before serving", "settings"),
     "log": ("the log lines to print, a list", "deployment"),

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.engine.sequence import Sequence
 
 
+#: Real seconds that a busy machine may be behind before its delay counts as the server's own.
+SLACK = 0.05
+
+
 class EngineDead(Exception):  # noqa: N818 - a state
     """The engine core has died: nothing will be computed any more."""
 
@@ -43,7 +47,7 @@ class Engine:
         self.steps = 0
         self._plan: Plan = []
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
-        self._end = 0.0
+        self._end = self._came = 0.0
 
     @property
     def waiting(self) -> deque[Sequence]:
@@ -64,7 +68,7 @@ class Engine:
         """Queue a sequence. Raises EngineDead."""
         if self.dead:
             raise EngineDead
-        sequence.queued = self.clock.now()
+        sequence.queued = self._came = self.clock.now()
         self.scheduler.queue(sequence)
         self.wake()
 
@@ -112,13 +116,16 @@ class Engine:
         )
         self.stats.observe("iteration_tokens_total", prefill + decoding)
         now = self.clock.now()
-        self._end = (self._end if now - self._end < seconds else now) + seconds
+        # a busy machine's delays are made up for; a request is never served before it came
+        late = now - self._end
+        start = self._end if late < max(seconds, SLACK * self.clock.speed) else now
+        self._end = max(start, self._came) + seconds
         self._timer = asyncio.get_running_loop().call_at(self.clock.real(self._end), self._finish)
 
     def _finish(self) -> None:
         self._timer = None
         self.steps += 1
-        now = self.clock.now()
+        now = self._end
         gaps: dict[float, int] = {}
         plan, self._plan = self._plan, []
         for sequence, count in plan:

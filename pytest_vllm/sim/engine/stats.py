@@ -105,8 +105,8 @@ class Stats:
         self.observe("request_generation_tokens", sequence.done)
         self.observe("request_params_max_tokens", sequence.max_tokens)
         self.observe("e2e_request_latency_seconds", now - sequence.arrived)
-        scheduled = sequence.scheduled if sequence.scheduled is not None else now
         first = sequence.first if sequence.first is not None else now
+        scheduled = min(sequence.scheduled if sequence.scheduled is not None else now, first)
         last = sequence.last or now
         self.observe("request_queue_time_seconds", scheduled - sequence.queued)
         self.observe("request_inference_time_seconds", last - scheduled)

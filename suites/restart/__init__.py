@@ -1,0 +1,1 @@
+"""A server that is stopped and started again is the same server."""
