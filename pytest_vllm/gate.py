@@ -15,6 +15,7 @@ from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
 from pytest_vllm.planning import build, plan_for
+from pytest_vllm.preflight.evict import make_room, shares_memory
 from pytest_vllm.probe import probe
 from pytest_vllm.restart import OURS, restart
 from pytest_vllm.runrecord import Phase
@@ -72,6 +73,8 @@ class Gate:
             for orphan in guard.reaped:
                 self.progress.say(f"reaped what a dead run had left: {orphan.kind} {orphan.name}")
             profile = self._staged(profile, folder, stack)
+            if shares_memory(profile):
+                make_room(self.progress.say, evict=self.options.evict_tenants)
             handle = stack.enter_context(guard.start(launcher_for(profile.server.launcher), profile))
             self.progress.phase("boot", handle.description)
             log = ServerLog(handle, folder / "server.log", self.redactor.text)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.launch.wait import wait_ready
-from pytest_vllm.preflight.evict import make_room
+from pytest_vllm.preflight.evict import make_room, shares_memory
 from pytest_vllm.preflight.inspect import free_memory
 from pytest_vllm.profile.hardware import load_hardware
 
@@ -111,7 +111,7 @@ def restart(
     seen = Restart(halt.seconds, halt.killed, halt.left)
     if serving and stopped:
         seen = replace(seen, serving_free=serving[0], stopped_free=stopped[0], total=stopped[1])
-    if profile.server.launcher != "sim":
+    if shares_memory(profile):
         seen = _look_around(seen, evict=evict, say=say)
     began = time.monotonic()
     try:
@@ -133,7 +133,7 @@ def _memory(handle: Restartable, profile: Profile) -> tuple[int, int | None] | N
     own = handle.free_memory()
     if own is not None:
         return own, None
-    if profile.hardware == "cpu" or profile.server.gpus is None:
+    if not shares_memory(profile):
         return None
     known = load_hardware(profile.hardware, Path.cwd()) if profile.hardware else None
     return free_memory(unified=bool(known and known.unified))

@@ -18,11 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pytest_vllm.preflight.host import Tenant
+    from pytest_vllm.profile.model import Profile
 
 OLLAMA = "ollama"
 #: Seconds for the answer to an unloading, and until `/api/ps` shows the model no more.
 ANSWER, GONE = 10.0, 30.0
 _LOOK_EVERY = 0.2
+
+
+def shares_memory(profile: Profile) -> bool:
+    """Whether the profile's server takes accelerator memory of this machine, which others may hold."""
+    return profile.server.launcher not in ("attach", "sim") and profile.hardware != "cpu"
 
 
 def make_room(

@@ -39,7 +39,10 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Model:
-    """A model's shape. Sizes in bytes; `read` is what one token of one sequence reads."""
+    """A model's shape. Sizes in bytes; `read` is what one token of one sequence reads.
+
+    `known` is False for a stand-in: nothing is known of the model's own limits then.
+    """
 
     name: str
     repo: str
@@ -62,6 +65,7 @@ class Model:
     hybrid: bool
     thinking: str
     tool_parsers: tuple[str, ...]
+    known: bool = True
 
     def kv_bytes(self, element: float) -> float:
         """Bytes of KV cache per token, `element` bytes each."""
@@ -112,8 +116,9 @@ def model(name: str) -> Model:
     wanted = _plain(name)
     found = next(
         (stem for stem, table in tables.items() if wanted in (_plain(table.get("repo", "")), _plain(stem))),
-        "sim-model",
+        "",
     )
+    known, found = bool(found), found or "sim-model"
     table = tables.get(found, {})
     weights = float(table.get("weight-bytes", 33e6))
     params = float(table.get("params", 16.5e6))
@@ -139,6 +144,7 @@ def model(name: str) -> Model:
         hybrid=bool(table.get("hybrid", False)),
         thinking=str(table.get("thinking", "")),
         tool_parsers=tuple(table.get("tool-parsers", ())),
+        known=known,
     )
 
 

@@ -122,7 +122,7 @@ def _parsers(version: Version, kind: str) -> list[str]:
 def _length(d: Deployment) -> str | None:
     given, context = d.args.given.get("max_model_len"), d.shape.context
     allowed = d.environ.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1" or d.args.get("hf_overrides")
-    if not isinstance(given, int) or given <= context or allowed:
+    if not isinstance(given, int) or given <= context or allowed or not d.shape.known:
         return None
     return (
         f"User-specified max_model_len ({given}) is greater than the derived max_model_len "
