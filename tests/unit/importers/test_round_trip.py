@@ -33,7 +33,7 @@ def built_in(name: str) -> Profile:
 
 def expected(server: ServerPart, kind: str) -> dict[str, Any]:
     """The server as docs/importing.md says that it comes back: the table of losses, in code."""
-    left = server.model_dump() | {"version": None, "url": None, "side_by_side": False}
+    left = server.model_dump() | {"version": None, "url": None, "side_by_side": False, "scripted": False}
     engine = server.launcher in ("docker", "podman")
     launchers = {
         "serve": "process",
