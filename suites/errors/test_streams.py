@@ -29,6 +29,20 @@ def test_before_start(errors_stream_bad_regex: Recording) -> None:
     assert errors_stream_bad_regex.status != 200, f"HTTP 200, then {errors_stream_bad_regex.text[:120]!r}"
 
 
+@check("errors.stream.shape", MUST, spec="openai:error-codes", needs=["chat", "stream"])
+def test_shape(errors_stream_bad_regex: Recording) -> None:
+    """An error in a stream says what happened, of which kind, with a number."""
+    errors_stream_bad_regex.answered()
+    found = error_of(errors_stream_bad_regex)
+    need(found, "the stream shows no error")
+
+    assert isinstance(found.get("message"), str), f"message is {found.get('message')!r}"
+    assert found["message"].strip(), "the message is empty"
+    assert isinstance(found.get("type"), str), f"type is {found.get('type')!r}"
+    assert found["type"], "the type is empty"
+    assert isinstance(found.get("code"), int), f"code is {found.get('code')!r}"
+
+
 @check("errors.stream.code", MUST, spec=SPEC, needs=["chat", "stream"])
 def test_code(errors_stream_bad_regex: Recording, errors_whole_bad_regex: Recording) -> None:
     """A stream fails with the code that the same request gets unstreamed."""

@@ -16,6 +16,12 @@ def logprobs_chat(server: Server) -> Request:
     return server.chat(QUESTION, max_tokens=12, logprobs=True, top_logprobs=3)
 
 
+@exchange("logprobs.chat-stream")
+def logprobs_chat_stream(server: Server) -> Request:
+    """The same, streamed."""
+    return server.chat(QUESTION, max_tokens=12, logprobs=True, top_logprobs=3, stream=True)
+
+
 @exchange("logprobs.chat-no-top")
 def logprobs_chat_no_top(server: Server) -> Request:
     """Log probabilities without candidates."""
@@ -26,6 +32,20 @@ def logprobs_chat_no_top(server: Server) -> Request:
 def logprobs_completion(server: Server) -> Request:
     """A continuation with three candidates for each token."""
     return server.completion(OPENING, max_tokens=8, logprobs=3, return_token_ids=True)
+
+
+@exchange("logprobs.tokenized")
+def logprobs_tokenized(server: Server) -> Request:
+    """The tokens of the continuation's prompt."""
+    return server.post("/tokenize", {"prompt": OPENING})
+
+
+@exchange("logprobs.detokenized")
+def logprobs_detokenized(server: Server, logprobs_completion: Recording) -> Request:
+    """The text of prompt and continuation, read back from their token ids."""
+    choice = logprobs_completion.ok["choices"][0]
+    ids = (choice.get("prompt_token_ids") or []) + (choice.get("token_ids") or [])
+    return server.post("/detokenize", {"tokens": ids})
 
 
 @exchange("logprobs.echo")

@@ -64,7 +64,7 @@ def finishes(stream: Recording, index: int = 0) -> list[str]:
     return [choice["finish_reason"] for choice in choices(stream, index) if choice.get("finish_reason")]
 
 
-def usages(stream: Recording) -> list[dict[str, int]]:
+def usages(stream: Recording) -> list[dict[str, Any]]:
     """The usage objects of a stream, in order."""
     return [chunk["usage"] for chunk in chunks(stream) if chunk.get("usage")]
 

@@ -10,6 +10,7 @@ from .chunks import choices, chunks, finishes, indices, joined, listed, piece, r
 CHAT = "openai:chat-streaming"
 COMPLETION = "openai:completions/object"
 AREA = ("streaming.",)
+A_DAY = 86_400
 NEEDS = ("stream",)
 REASONS = ("stop", "length", "tool_calls", "function_call", "content_filter")
 
@@ -78,6 +79,20 @@ def test_one_id(vllm_recordings: Recordings) -> None:
 def test_one_created(vllm_recordings: Recordings) -> None:
     """All chunks of a stream carry the same `created`."""
     wrong = differing(vllm_recordings, "created")
+
+    assert not wrong, listed(wrong)
+
+
+@check("stream.chunk.dated", MUST, spec=CHAT, needs=NEEDS, exchanges=AREA)
+def test_dated(vllm_recordings: Recordings) -> None:
+    """`created` is the time of the request, in seconds since 1970, a day more or less."""
+    found = [(r, chunk.get("created")) for r in readable(vllm_recordings) for chunk in chunks(r)[:1]]
+    need(found, "no stream held a readable chunk")
+    wrong = [
+        f"{r.key}: {told!r}, asked at {r.sent:.0f}"
+        for r, told in found
+        if not (isinstance(told, int) and abs(told - r.sent) < A_DAY)
+    ]
 
     assert not wrong, listed(wrong)
 

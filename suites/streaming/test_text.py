@@ -7,6 +7,8 @@ from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, only_if
 from .chunks import choices, finishes, joined, piece
 from .exchanges import FEW, LETTERS, stop_of
 
+VLLM = "vllm:serving/openai_compatible_server/#completions-api"
+
 
 @check(
     "stream.text.unicode",
@@ -34,6 +36,15 @@ def test_stop_honoured(streaming_completion_again: Recording, streaming_stop: Re
     need(choices(streaming_stop), "the stream held no choice")
 
     assert stop not in text, f"the stop string {stop!r} is in {text!r}"
+
+
+@check("stream.stop.named", MUST, spec=VLLM, needs=("stream", "completions"))
+def test_stop_named(streaming_completion_again: Recording, streaming_stop: Recording) -> None:
+    """A stream that a string stops names it as `stop_reason`."""
+    need(finishes(streaming_stop) == ["stop"], f"the stream finished with {finishes(streaming_stop)}")
+    told = [one.get("stop_reason") for one in choices(streaming_stop) if one.get("finish_reason")]
+
+    assert told == [stop_of(streaming_completion_again)], f"stop_reason {told}"
 
 
 @check("stream.stop.no-leak", MUST, spec="openai:chat/create#stop", needs=("stream", "completions"))

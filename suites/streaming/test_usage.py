@@ -18,6 +18,25 @@ def asked(recordings: Recordings) -> list[Recording]:
     return found
 
 
+@check("stream.usage.cached-part", MUST, spec=SPEC, needs=(*NEEDS, "cached-tokens"), exchanges=AREA)
+def test_cached_part(vllm_recordings: Recordings) -> None:
+    """Cached tokens of a stream are a whole number, a part of its prompt."""
+    found = [
+        (r.key, usage["prompt_tokens"], usage["prompt_tokens_details"].get("cached_tokens"))
+        for r in readable(vllm_recordings)
+        for usage in usages(r)
+        if isinstance(usage.get("prompt_tokens_details"), dict)
+    ]
+    need(found, "no stream told of its prompt's tokens")
+    wrong = [
+        f"{key}: {cached!r} of {whole}"
+        for key, whole, cached in found
+        if not (isinstance(cached, int) and 0 <= cached <= whole)
+    ]
+
+    assert not wrong, listed(wrong)
+
+
 @check("stream.usage.final-chunk", MUST, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_final_chunk(vllm_recordings: Recordings) -> None:
     """Asked for usage, the last chunk is the usage, with no choices."""

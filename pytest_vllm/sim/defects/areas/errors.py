@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.events import Event
+from pytest_vllm.sim.defects.make import spoil_events
 from pytest_vllm.sim.defects.registry import defect
 from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS
 
@@ -218,3 +219,13 @@ def stream_left_open(how: str, exchange: Exchange) -> str:
     """A stream that failed stays open after its error."""
     constraint = (exchange.body or {}).get("structured_outputs") or {}
     return "open" if constraint.get("regex") == "(" else how
+
+
+spoil_events(
+    "errors.stream-wordless",
+    "An error in a stream has an empty message.",
+    BOTH,
+    "error.message",
+    "",
+    catches=["errors.stream.shape"],
+)

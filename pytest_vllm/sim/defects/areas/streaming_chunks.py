@@ -246,3 +246,21 @@ def token_repeated(events: list[Event], exchange: Exchange) -> list[Event]:
         copy.choice, copy.at, copy.when = event.choice, event.at, event.when
         events.insert(events.index(event), copy)
     return events
+
+
+spoil_events(
+    "streaming.created-in-milliseconds",
+    "Chunks are dated in milliseconds.",
+    BOTH,
+    "created",
+    lambda seconds: seconds * 1000,
+    catches=["stream.chunk.dated"],
+)
+spoil_events(
+    "streaming.stop-unnamed",
+    "A stream does not tell which string stopped it.",
+    (COMPLETIONS,),
+    "choices.*.stop_reason",
+    None,
+    catches=["stream.stop.named"],
+)

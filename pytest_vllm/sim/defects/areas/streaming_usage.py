@@ -220,3 +220,13 @@ def logprobs_doubled(events: list[Event], exchange: Exchange) -> list[Event]:
         for name, values in given.items():
             given[name] = values * 2 if isinstance(values, list) else values
     return events
+
+
+spoil_events(
+    "streaming.cached-negative",
+    "A stream tells a negative number of cached tokens.",
+    (CHAT, COMPLETIONS),
+    "usage.prompt_tokens_details.cached_tokens",
+    -1,
+    catches=["stream.usage.cached-part"],
+)

@@ -1,0 +1,90 @@
+"""What a stream begins with: clients build their message on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_vllm import MUST, Recording, Recordings, Server, check, need
+
+from .blocks import events, kind, listed, streams
+
+SPEC = "anthropic:messages-streaming"
+NEEDS = ("messages", "stream")
+AREA = ("messages.",)
+#: Block type -> the fields that its deltas are added to, with what they begin as.
+EMPTY: dict[str, dict[str, Any]] = {
+    "text": {"text": ""},
+    "thinking": {"thinking": ""},
+    "tool_use": {"input": {}},
+}
+
+
+@check("messages.stream.begins-whole", MUST, spec=SPEC, needs=NEEDS, exchanges=AREA)
+def test_begins_whole(vllm_server: Server, vllm_recordings: Recordings) -> None:
+    """A stream begins with a message of the model that has an id and says nothing yet."""
+    found = [(one.key, event.get("message")) for one, event in _first(vllm_recordings, "message_start")]
+    need(found, "no stream began with a message")
+    wrong = [
+        f"{key}: {fault}" for key, message in found if (fault := _message_fault(message, vllm_server.model))
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("messages.stream.usage-begins", MUST, spec="anthropic:messages-streaming", needs=NEEDS, exchanges=AREA)
+def test_usage_begins(vllm_recordings: Recordings) -> None:
+    """The message that begins a stream counts tokens in whole numbers."""
+    usages = [
+        (one.key, (event.get("message") or {}).get("usage"))
+        for one, event in _first(vllm_recordings, "message_start")
+        if isinstance(event.get("message"), dict)
+    ]
+    need(usages, "no stream began with a message")
+    wrong = [
+        f"{key}: {usage!r}"
+        for key, usage in usages
+        if not isinstance(usage, dict)
+        or not all(_count(usage.get(name)) for name in ("input_tokens", "output_tokens"))
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("messages.stream.blocks-begin", MUST, spec=SPEC, needs=NEEDS, exchanges=AREA)
+def test_blocks_begin(vllm_recordings: Recordings) -> None:
+    """A block begins with the empty field that its deltas fill."""
+    found = [
+        (one.key, event.get("content_block")) for one, event in _first(vllm_recordings, "content_block_start")
+    ]
+    need(found, "no stream began a block")
+    wrong = [f"{key}: {block!r}"[:200] for key, block in found if not _empty(block)]
+
+    assert not wrong, listed(wrong)
+
+
+def _first(recordings: Recordings, wanted: str) -> list[tuple[Recording, dict[str, Any]]]:
+    return [(one, event) for one in streams(recordings) for event in events(one) if kind(event) == wanted]
+
+
+def _count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _message_fault(message: object, model: str) -> str:
+    if not isinstance(message, dict):
+        return f"it is {message!r}"
+    wanted = {"type": "message", "role": "assistant", "content": [], "model": model}
+    wrong = [f"{name} is {message.get(name)!r}" for name in wanted if message.get(name) != wanted[name]]
+    if not (isinstance(message.get("id"), str) and message["id"]):
+        wrong.append(f"id is {message.get('id')!r}")
+    return ", ".join(wrong)
+
+
+def _empty(block: object) -> bool:
+    if not isinstance(block, dict):
+        return False
+    begun = EMPTY.get(str(block.get("type")), {})
+    named = block.get("type") != "tool_use" or all(
+        isinstance(block.get(name), str) and block[name] for name in ("id", "name")
+    )
+    return named and all(block.get(name) == value for name, value in begun.items())
