@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     )
     from pytest_vllm.exchanges import Case, cases, exchange
     from pytest_vllm.locate import case_file
+    from pytest_vllm.measure.measured import Decided, Measured
+    from pytest_vllm.measure.samples import Sample
+    from pytest_vllm.measure.statistics import Interval, Outcome
+    from pytest_vllm.measure.workload import Goal, Kind, Prompts, Slo, Workload
+    from pytest_vllm.measurements import measurement
     from pytest_vllm.metrics import Metrics
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
@@ -52,23 +57,34 @@ __all__ = [
     "SHOULD",
     "Call",
     "Case",
+    "Decided",
     "Event",
     "Family",
     "Figures",
+    "Goal",
+    "Interval",
+    "Kind",
+    "Measured",
     "Metrics",
+    "Outcome",
     "Profile",
+    "Prompts",
     "Recording",
     "Recordings",
     "Request",
     "Restart",
+    "Sample",
     "Script",
     "Server",
+    "Slo",
+    "Workload",
     "Writer",
     "__version__",
     "case_file",
     "cases",
     "check",
     "exchange",
+    "measurement",
     "near_tie",
     "need",
     "not_json",
@@ -85,7 +101,18 @@ _HOMES = {
     "Call": "scripted.grammar",
     "Case": "exchanges",
     "Event": "wire.sse",
+    "Decided": "measure.measured",
     "Family": "verdict",
+    "Goal": "measure.workload",
+    "Interval": "measure.statistics",
+    "Kind": "measure.workload",
+    "Measured": "measure.measured",
+    "Outcome": "measure.statistics",
+    "Prompts": "measure.workload",
+    "Sample": "measure.samples",
+    "Slo": "measure.workload",
+    "Workload": "measure.workload",
+    "measurement": "measurements",
     "Figures": "profile.derived",
     "Metrics": "metrics",
     "Profile": "profile.model",

@@ -96,10 +96,10 @@ def _resolve(arg: str, base: Path) -> str:
 
 
 def exchange_modules() -> list[Any]:
-    """Import every `suites/AREA/exchanges.py`; once registered, their fixtures are known."""
+    """Import every `suites/AREA/exchanges.py` and `measurements.py`; once registered, their fixtures are known."""
     root = data_dir("suites")
     package = suites_package()
     if package == ROOT_ID and str(root.parent) not in sys.path:
         sys.path.insert(0, str(root.parent))
-    found = sorted(root.glob("*/exchanges.py"))
-    return [importlib.import_module(f"{package}.{path.parent.name}.exchanges") for path in found]
+    found = sorted(root.glob("*/exchanges.py")) + sorted(root.glob("*/measurements.py"))
+    return [importlib.import_module(f"{package}.{path.parent.name}.{path.stem}") for path in found]

@@ -14,7 +14,8 @@ from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
-from pytest_vllm.planning import build, plan_for
+from pytest_vllm.measuring import measure_all
+from pytest_vllm.planning import build, measures_for, plan_for
 from pytest_vllm.preflight.evict import make_room, shares_memory
 from pytest_vllm.probe import probe
 from pytest_vllm.restart import OURS, restart
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_vllm.launch.protocol import Handle, Restartable
-    from pytest_vllm.planning import Wanted
+    from pytest_vllm.planning import Wanted, WantedMeasurement
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.report.progress import Progress
     from pytest_vllm.session import GateSession
@@ -50,11 +51,16 @@ class Gate:
         self.profiles, self.progress = session.profiles, progress
         self.states: dict[str, ServerState] = {}
         self.phases: list[Phase] = []
-        self.redactor = session.redactor
+        self.redactor, self.rootdir = session.redactor, session.rootdir
         self._open: dict[str, tuple[ExitStack, Handle, ServerLog]] = {}
 
-    def open(self, name: str, wants: Mapping[str, Wanted]) -> ServerState:
-        """Boot the profile's server, find out what it can do, record what is wanted."""
+    def open(
+        self,
+        name: str,
+        wants: Mapping[str, Wanted],
+        measures: Mapping[str, WantedMeasurement] | None = None,
+    ) -> ServerState:
+        """Boot the profile's server, find out what it can do, record and measure what is wanted."""
         profile = self.profiles[name]
         folder = self.folder / _safe(name)
         folder.mkdir(parents=True, exist_ok=True)
@@ -92,6 +98,7 @@ class Gate:
             profile, server, folder, self.redactor.value(dict(handle.facts())), tuple(boot.phases)
         )
         self._record(name, wants)
+        self._measure(name, measures or {})
         self._restart(name, wants)
         return self.states[name]
 
@@ -150,6 +157,19 @@ class Gate:
                 on_done=lambda _planned, _recording, done, total: self.progress.recorded(done, total),
                 build=lambda planned, done: build(planned, server, done),
             )
+
+    def _measure(self, name: str, measures: Mapping[str, WantedMeasurement]) -> None:
+        """Measure what is wanted, one after the other, with the server to itself."""
+        state, started = self.states[name], time.monotonic()
+        plan = [] if state.died else measures_for(measures, state.server)
+        if not plan:
+            return
+        detail = measure_all(state, plan, self.progress, self.rootdir, tier=self.options.tier)
+        self._open[name][2].flush()
+        died = "" if self._alive(name) else self._how_it_ended(name)
+        self.states[name] = replace(self.states[name], died=died)
+        self._phase("measure", started, profile=name, measurements=len(plan), **detail)
+        self.save()
 
     def _restart(self, name: str, wants: Mapping[str, Wanted]) -> None:
         """Stop the server and start it again, where a check wants to see what it is like then."""

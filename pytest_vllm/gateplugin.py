@@ -15,7 +15,7 @@ from pytest_vllm import closing, judge, selection, workers
 from pytest_vllm.checks import collecting_observations
 from pytest_vllm.gate import Gate
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.planning import spec_of, wanted
+from pytest_vllm.planning import measured_by, spec_of, wanted
 from pytest_vllm.report.junit import properties
 from pytest_vllm.report.progress import Progress
 from pytest_vllm.verdict import EXIT_NO_BOOT
@@ -50,10 +50,12 @@ class GatePlugin:
         """A worker writes down what its items want; the controller reads it and records."""
         if self.session.worker:
             by_profile = {name: self._items_of(name, session.items) for name in self.session.profiles}
-            wants = {name: wanted(items) for name, items in by_profile.items()}
-            live = {name: any(map(selection.needs_live, items)) for name, items in by_profile.items()}
-            needed = {name: any(map(selection.needs_server, items)) for name, items in by_profile.items()}
-            workers.write_plan(self.session.folder, {n: w for n, w in wants.items() if needed[n]}, live)
+            plans = {
+                name: workers.Plan(any(map(selection.needs_live, items)), wanted(items), measured_by(items))
+                for name, items in by_profile.items()
+                if any(map(selection.needs_server, items))
+            }
+            workers.write_plan(self.session.folder, plans)
             workers.write_missed(self.session.folder, self.session.missed)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -91,17 +93,17 @@ class GatePlugin:
             return
         missed = workers.read_missed(self.session.folder)
         plan = workers.read_plan(self.session.folder, self.config)
-        if missed and any(wants for _, wants in plan.values()):
+        if missed and any(one.wants or one.measures for one in plan.values()):
             raise pytest.UsageError("\n".join(missed))
         self.session.missed = missed
-        together = len(plan) > 1 and any(live for live, _ in plan.values())
+        together = len(plan) > 1 and any(one.live for one in plan.values())
         if together and not all(self.session.profiles[name].server.side_by_side for name in plan):
             raise pytest.UsageError(
                 "these tests talk to live servers of several profiles at once: run them without -n, "
                 "or set side-by-side = true in the [server] table of each profile"
             )
-        for name, (_, wants) in plan.items():
-            self._boot(name, wants)
+        for name, one in plan.items():
+            self._boot(name, one.wants, one.measures)
             if len(plan) > 1 and not together:
                 gate.close(name)
 
@@ -194,13 +196,13 @@ class GatePlugin:
         if not any(map(selection.needs_server, mine)):
             return
         gate.close_all()
-        self._boot(name, wanted(mine))
+        self._boot(name, wanted(mine), measured_by(mine))
 
-    def _boot(self, name: str, wants: dict[str, Any]) -> None:
+    def _boot(self, name: str, wants: Mapping[str, Any], measures: Mapping[str, Any]) -> None:
         gate = self.session.gate
         assert gate is not None  # noqa: S101 - opened by the run loop
         try:
-            gate.open(name, wants)
+            gate.open(name, wants, measures)
         except BootError as error:
             closing.say_not_booted(self.session, name, error, self.config)
             pytest.exit(f"vllm: {name} did not boot", returncode=EXIT_NO_BOOT)

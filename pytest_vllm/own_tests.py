@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import httpx
     import openai
 
+    from pytest_vllm.measurements import Measurements
     from pytest_vllm.metrics import Metrics
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
@@ -67,6 +68,12 @@ def vllm_capabilities(vllm_server: Server) -> Mapping[str, Capability]:
 def vllm_recordings(vllm_session: GateSession, vllm_profile_name: str) -> Recordings:
     """The recordings of this run: `.get(key)` and `.of(prefix)`."""
     return vllm_session.recordings(vllm_profile_name)
+
+
+@pytest.fixture
+def vllm_measurements(vllm_session: GateSession, vllm_profile_name: str) -> Measurements:
+    """The measurements of this run: `.get(key)` and `.keys()`."""
+    return vllm_session.measurements(vllm_profile_name)
 
 
 @pytest.fixture(scope="session")

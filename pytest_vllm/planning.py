@@ -6,6 +6,7 @@ import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm import measurements
 from pytest_vllm.checks import MARK, CheckSpec
 from pytest_vllm.exchanges import CASE_SETS, EXCHANGES, Case, ExchangeSpec, all_cases, by_fixture_name, key_of
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_vllm.measurements import PlannedMeasurement
     from pytest_vllm.target import Server
     from pytest_vllm.wire.record import Planned
     from pytest_vllm.wire.recording import Recording, Request
@@ -63,6 +65,14 @@ class Wanted:
     needs: set[tuple[str, ...]] = field(default_factory=set)
 
 
+@dataclass
+class WantedMeasurement:
+    """A measurement that selected items want, and what each of them needs of the server."""
+
+    planned: PlannedMeasurement
+    needs: set[tuple[str, ...]] = field(default_factory=set)
+
+
 def wanted(items: Iterable[pytest.Item]) -> dict[str, Wanted]:
     """Every exchange that the items want, by key."""
     found: dict[str, Wanted] = {}
@@ -72,6 +82,26 @@ def wanted(items: Iterable[pytest.Item]) -> dict[str, Wanted]:
         for key, planned in exchanges_of(item, spec).items():
             found.setdefault(key, Wanted(planned)).needs.add(needs)
     return found
+
+
+def measured_by(items: Iterable[pytest.Item]) -> dict[str, WantedMeasurement]:
+    """Every measurement that the items want, by key, those that others come after first."""
+    found: dict[str, WantedMeasurement] = {}
+    for item in items:
+        spec = spec_of(item)
+        for key, one in measurements_of(item).items():
+            found.setdefault(key, WantedMeasurement(one)).needs.add(spec.needs if spec else ())
+    return found
+
+
+def measurements_of(item: pytest.Item) -> dict[str, PlannedMeasurement]:
+    """The measurements that an item needs, by key."""
+    return measurements.planned(getattr(item, "fixturenames", ()), params_of(item))
+
+
+def measures_for(wants: Mapping[str, WantedMeasurement], server: Server) -> list[PlannedMeasurement]:
+    """What to measure: whatever at least one item wants whose needs this server meets."""
+    return [one.planned for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)]
 
 
 def plan_for(wants: Mapping[str, Wanted], server: Server, *, restarted: bool = False) -> list[Planned]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_vllm.measurements import Measurements
 from pytest_vllm.profile.known import with_known_faults
 from pytest_vllm.profile.load import ProfileError, load
 from pytest_vllm.profile.model import Secret
@@ -57,6 +58,7 @@ class GateSession:
         record: what the reports tell; None until the end.
         baselines: what was true last time, by profile.
         notes: what the header tells of how the profiles came about.
+        rootdir: where the person's own profiles, hardware and models lie.
     """
 
     options: Options
@@ -75,7 +77,9 @@ class GateSession:
     notes: list[str] = field(default_factory=list)
     _states: dict[str, ServerState] = field(default_factory=dict)
     _recordings: dict[str, Recordings] = field(default_factory=dict)
+    rootdir: Path = field(default_factory=Path.cwd)
 
+    _measurements: dict[str, Measurements] = field(default_factory=dict)
     @property
     def run_id(self) -> str:
         """Also the run folder's name."""
@@ -115,12 +119,19 @@ def open_session(config: pytest.Config, options: Options) -> GateSession:
     """This run's session, its profiles loaded. Raises pytest.UsageError on a bad one."""
     notes: list[str] = []
     profiles = load_profiles(options, config.rootpath, notes)
+    def measurements(self, name: str) -> Measurements:
+        """The measurements of a profile's server."""
+        if name not in self._measurements:
+            self._measurements[name] = Measurements(self.state(name).folder)
+        return self._measurements[name]
+
     session = GateSession(options, run_folder(config, options), profiles, notes=notes)
     session.worker = hasattr(config, "workerinput")
     session.baselines = read_baseline(options.baseline)
     return session
 
 
+    session.rootdir = config.rootpath
 def run_folder(config: pytest.Config, options: Options) -> Path:
     """A new folder for this run; the controller's in a worker; the recorded one in a replay."""
     if hasattr(config, "workerinput"):

@@ -7,13 +7,15 @@ first worker's plan is enough: every worker collects the same items.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from _pytest.pathlib import import_path
 
 from pytest_vllm.exchanges import CASE_SETS, EXCHANGES
-from pytest_vllm.planning import Wanted
+from pytest_vllm.measurements import MEASURED, PlannedMeasurement
+from pytest_vllm.planning import Wanted, WantedMeasurement
 from pytest_vllm.wire.record import Planned
 
 if TYPE_CHECKING:
@@ -21,27 +23,52 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_vllm.exchanges import Case
+
 PLAN = "plan.json"
 MISSED = "missed.json"
 
 
-def write_plan(folder: Path, wants: Mapping[str, Mapping[str, Wanted]], live: Mapping[str, bool]) -> None:
+@dataclass(frozen=True)
+class Plan:
+    """What the items of a profile want.
+
+    Args:
+        live: whether some of them talk to the server themselves.
+        wants: exchanges by key.
+        measures: measurements by key.
+    """
+
+    live: bool
+    wants: Mapping[str, Wanted]
+    measures: Mapping[str, WantedMeasurement]
+
+
+def write_plan(folder: Path, plans: Mapping[str, Plan]) -> None:
     """Write down what the items of each profile want."""
     body = {
-        name: {"live": live[name], "wanted": [_row(one) for one in of_profile.values()]}
-        for name, of_profile in wants.items()
+        name: {
+            "live": plan.live,
+            "wanted": [_row(one) for one in plan.wants.values()],
+            "measured": [_measured_row(one) for one in plan.measures.values()],
+        }
+        for name, plan in plans.items()
     }
     (folder / PLAN).write_text(json.dumps(body), "utf-8")
 
 
-def read_plan(folder: Path, config: pytest.Config) -> dict[str, tuple[bool, dict[str, Wanted]]]:
-    """What `write_plan` wrote: profile -> (whether items need it live, what they want)."""
+def read_plan(folder: Path, config: pytest.Config) -> dict[str, Plan]:
+    """What `write_plan` wrote."""
     body = json.loads((folder / PLAN).read_text("utf-8"))
     for values in body.values():
-        for row in values["wanted"]:
+        for row in values["wanted"] + values["measured"]:
             _import(row, config)
     return {
-        name: (values["live"], {row["key"]: _wanted(row) for row in values["wanted"]})
+        name: Plan(
+            values["live"],
+            {row["key"]: _wanted(row) for row in values["wanted"]},
+            {row["key"]: _wanted_measurement(row) for row in values["measured"]},
+        )
         for name, values in body.items()
     }
 
@@ -69,16 +96,37 @@ def _row(one: Wanted) -> dict[str, Any]:
     }
 
 
+def _measured_row(one: WantedMeasurement) -> dict[str, Any]:
+    planned = one.planned
+    return {
+        "key": planned.key,
+        "measurement": planned.spec.id,
+        "file": planned.spec.build.__code__.co_filename,
+        "cases": {name: case.id for name, case in planned.cases.items()},
+        "after": dict(planned.after),
+        "needs": [list(needs) for needs in one.needs],
+    }
+
+
 def _import(row: Mapping[str, Any], config: pytest.Config) -> None:
     """An exchange of a person's own test file is not known here until that file is imported."""
-    if row["exchange"] not in EXCHANGES:
+    known = row["exchange"] in EXCHANGES if "exchange" in row else row["measurement"] in MEASURED
+    if not known:
         mode = config.getoption("importmode")
         import_path(Path(row["file"]), mode=mode, root=config.rootpath, consider_namespace_packages=False)
 
 
 def _wanted(row: Mapping[str, Any]) -> Wanted:
-    cases = {
+    planned = Planned(row["key"], EXCHANGES[row["exchange"]], _cases(row), dict(row["after"]))
+    return Wanted(planned, {tuple(needs) for needs in row["needs"]})
+
+
+def _wanted_measurement(row: Mapping[str, Any]) -> WantedMeasurement:
+    planned = PlannedMeasurement(row["key"], MEASURED[row["measurement"]], _cases(row), dict(row["after"]))
+    return WantedMeasurement(planned, {tuple(needs) for needs in row["needs"]})
+
+
+def _cases(row: Mapping[str, Any]) -> dict[str, Case]:
+    return {
         name: next(case for case in CASE_SETS[name] if case.id == id_) for name, id_ in row["cases"].items()
     }
-    planned = Planned(row["key"], EXCHANGES[row["exchange"]], cases, dict(row["after"]))
-    return Wanted(planned, {tuple(needs) for needs in row["needs"]})

@@ -152,6 +152,17 @@ class RecordPart(Part):
     """Without a byte, once the response has begun."""
 
 
+class MeasurePart(Part):
+    """`[measure]`: how long the gate may measure speeds, all measurements together."""
+
+    budget: Duration = 180.0
+    """Of the server's seconds: scored load, shared out among the measurements; each stops once it is decided."""
+    soak: Duration = 900.0
+    """The same in the soak tier."""
+    rehearsal: Duration = 1.5
+    """On the simulator at most so long by the wall's clock."""
+
+
 class ExpectPart(Part):
     """`[expect]`: what must be there; an absent capability that is expected is a failure."""
 
@@ -200,6 +211,7 @@ class Profile(Part):
     record: RecordPart = Field(default_factory=RecordPart)
     expect: ExpectPart = Field(default_factory=ExpectPart)
     limits: Limits = Field(default_factory=Limits)
+    measure: MeasurePart = Field(default_factory=MeasurePart)
     waive: list[Waiver] = Field(default_factory=list)
     deployment: DeploymentPart = Field(default_factory=DeploymentPart)
     defects: list[str] = Field(default_factory=list)

@@ -173,6 +173,13 @@ class Progress:
             else:
                 self.update(text)
 
+    def measuring(self, text: str) -> None:
+        """The measurement is so far."""
+        with self._lock:
+            if self._label != "measure":
+                self.phase("measure")
+            self.update(text)
+
     def _show(self, line: str) -> None:
         if self._tty:
             self._wipe()

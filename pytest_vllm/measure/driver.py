@@ -1,0 +1,321 @@
+"""The measuring driver: many streams of HTTP/1.1 over one selector, bytes and times kept, nothing decoded.
+
+A read costs one system call and two list entries; what the bytes mean is worked out after the run
+(`wirebytes.py`), so the client does not slow down what it measures. Where the kernel tells when bytes came in
+(Linux, plain TCP), that moment counts and not the later one at which this process got round to reading them: a
+busy client then measures late but not wrong, and `lags` tells by how much it was late.
+
+All times are seconds of `time.perf_counter`.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import ssl
+import struct
+import sys
+import time
+from array import array
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pytest_vllm.measure.wirebytes import Head, complete, head_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+READ = 65_536
+#: An idle connection older than this is not used again: uvicorn closes it after 5 s.
+IDLE = 3.0
+_LAST_CHUNK = b"0\r\n\r\n"
+_STAMPS = 35 if sys.platform == "linux" else None  # SO_TIMESTAMPNS
+_TIMESPEC = struct.Struct("qq")
+_LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+@dataclass(eq=False)
+class Call:
+    """One request and what came back, as it came.
+
+    Args:
+        message: head and body as they go out.
+        done: called once when it has ended, however.
+        intended: when it was meant to be sent.
+        label: whatever the caller wants to find again.
+        sent: when its first byte went out; 0 before that.
+        pieces: bytes, one entry per read.
+        times: when each piece came in.
+        ended: when it was over; 0 before that.
+        error: why it has no whole response; empty when it has.
+    """
+
+    message: bytes
+    done: Callable[[Call], None]
+    intended: float
+    label: object = None
+    sent: float = 0.0
+    pieces: list[bytes] = field(default_factory=list)
+    times: array[float] = field(default_factory=lambda: array("d"))
+    ended: float = 0.0
+    error: str = ""
+    head: Head | None = None
+    size: int = 0
+
+
+class Connection:
+    """A connection, and the call that it carries."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        """Not connected yet."""
+        self.socket = sock
+        self.fd = sock.fileno()
+        self.call: Call | None = None
+        self.rest = memoryview(b"")
+        self.ready = False
+        self.used = 0.0
+        self.fresh = True
+        self.refused = ""
+
+
+class Driver:
+    """Sends calls and collects what comes back.
+
+    Args:
+        url: scheme, host and port; a path is left out.
+        stamps: whether to use the kernel's times where there are some.
+    """
+
+    def __init__(self, url: str, *, stamps: bool = True) -> None:
+        """Nothing is connected. Raises OSError when the host has no address."""
+        parts = urlsplit(url)
+        self.host = parts.hostname or "localhost"
+        self.port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        self._family: int = found[0][0]
+        self._address: Any = found[0][4]
+        self._selector = selectors.DefaultSelector()
+        self._idle: deque[Connection] = deque()
+        self._busy: set[Connection] = set()
+        self._stamps = _STAMPS if stamps and self._tls is None else None
+        self._shift = 0.0
+        self._shifted = -1.0
+        #: Seconds between a piece's arrival and its reading, where the kernel tells; else between two turns.
+        self.lags = array("f")
+        self.reads = 0
+        self.peak = 0
+        self.stepped = False
+
+    @property
+    def stamped(self) -> bool:
+        """Whether times are the kernel's."""
+        return self._stamps is not None
+
+    @property
+    def active(self) -> int:
+        """Calls in flight."""
+        return len(self._busy)
+
+    def open(self, count: int) -> None:
+        """Connect so many connections beforehand. Raises OSError when the server cannot be reached."""
+        wanted = count - len(self._idle)
+        fresh = [self._connect() for _ in range(max(0, wanted))]
+        deadline = time.perf_counter() + 10.0
+        while any(not one.ready for one in fresh):
+            self._poll(0.1)
+            if refused := next((one.refused for one in fresh if one.refused), ""):
+                raise ConnectionError(f"{self.host}:{self.port} {refused}")
+            if time.perf_counter() > deadline:
+                raise TimeoutError(f"{self.host}:{self.port} takes no connections: none within 10 s")
+
+    def submit(self, call: Call) -> Call:
+        """Send a call, on an idle connection if there is one."""
+        connection = self._take()
+        connection.call = call
+        connection.rest = memoryview(call.message)
+        self._busy.add(connection)
+        self.peak = max(self.peak, len(self._busy))
+        if connection.ready:
+            self._send(connection)
+        return call
+
+    def turn(self, until: float) -> None:
+        """Serve the connections until a moment; a last look is taken even when it has passed."""
+        while True:
+            now = time.perf_counter()
+            if now - self._shifted > 1.0:
+                self._align(now)
+            self._poll(max(0.0, until - now))
+            if time.perf_counter() >= until:
+                return
+
+    def cancel(self, older_than: float = 0.0, why: str = "given up") -> int:
+        """Give up calls in flight that were sent more than so many seconds ago. How many."""
+        now = time.perf_counter()
+        late = [c for c in self._busy if c.call and now - (c.call.sent or c.call.intended) >= older_than]
+        for connection in late:
+            self._end(connection, why)
+        return len(late)
+
+    def close(self) -> None:
+        """Close every connection; calls in flight are given up."""
+        self.cancel()
+        for connection in list(self._idle):
+            self._drop(connection)
+        self._selector.close()
+
+    def _take(self) -> Connection:
+        now = time.perf_counter()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.fresh or now - connection.used < IDLE:
+                return connection
+            self._drop(connection)
+        connection = self._connect()
+        self._idle.remove(connection)
+        return connection
+
+    def _connect(self) -> Connection:
+        sock = socket.socket(self._family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._stamps is not None:
+            try:
+                sock.setsockopt(socket.SOL_SOCKET, self._stamps, 1)
+            except OSError:  # a kernel that cannot: gVisor, for one
+                self._stamps = None
+        if self._tls is not None:
+            sock.settimeout(10.0)
+            sock.connect(self._address)
+            sock = self._tls.wrap_socket(sock, server_hostname=self.host)
+            sock.setblocking(False)
+        else:
+            sock.setblocking(False)
+            try:
+                sock.connect(self._address)
+            except BlockingIOError:
+                pass
+        connection = Connection(sock)
+        self._selector.register(sock, selectors.EVENT_WRITE, connection)
+        connection.used = time.perf_counter()
+        self._idle.append(connection)
+        return connection
+
+    def _poll(self, timeout: float) -> None:
+        for key, events in self._selector.select(timeout):
+            connection = key.data
+            if events & selectors.EVENT_WRITE:
+                self._writable(connection)
+            else:
+                self._readable(connection)
+
+    def _writable(self, connection: Connection) -> None:
+        if not connection.ready:
+            refused = connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if refused:
+                connection.refused = f"takes no connections: {os.strerror(refused).lower()}"
+                self._end(connection, connection.refused)
+                return
+            connection.ready = True
+            connection.used = time.perf_counter()
+            self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
+        if connection.call is not None:
+            self._send(connection)
+
+    def _send(self, connection: Connection) -> None:
+        call = connection.call
+        if call is None:
+            return
+        call.sent = call.sent or time.perf_counter()
+        try:
+            count = connection.socket.send(connection.rest)
+        except _LATER:
+            count = 0
+        except OSError as error:
+            self._end(connection, f"sending failed: {error}")
+            return
+        connection.rest = connection.rest[count:]
+        events = selectors.EVENT_WRITE if connection.rest else selectors.EVENT_READ
+        self._selector.modify(connection.socket, events, connection)
+
+    def _readable(self, connection: Connection) -> None:
+        try:
+            if self._stamps is not None:
+                data, told, _, _ = connection.socket.recvmsg(READ, 64)
+            else:
+                data, told = connection.socket.recv(READ), []
+        except _LATER:
+            return
+        except OSError as error:
+            self._end(connection, f"the connection broke: {error}")
+            return
+        now = time.perf_counter()
+        call = connection.call
+        if call is None or not data:
+            self._end(connection, "the connection was closed before the response was whole")
+            return
+        at = now
+        if told:
+            seconds, nanos = _TIMESPEC.unpack(told[0][2])
+            at = min(now, seconds + nanos * 1e-9 - self._shift)
+            self.lags.append(now - at)
+        self.reads += 1
+        call.pieces.append(data)
+        call.times.append(at)
+        call.size += len(data)
+        if call.head is None:
+            call.head = head_of(call.pieces)
+            if call.head is None:
+                return
+        if call.head.chunked:
+            if data.endswith(_LAST_CHUNK) or len(data) < len(_LAST_CHUNK):
+                self._whole(connection, call, at)
+        elif call.head.length is not None and call.size >= call.head.ends + call.head.length:
+            self._whole(connection, call, at)
+        if self._tls is not None and connection.call is call and connection.socket.pending():  # type: ignore[attr-defined]
+            self._readable(connection)
+
+    def _whole(self, connection: Connection, call: Call, at: float) -> None:
+        """The response may be complete; if it is, the connection is free again."""
+        if call.head is None or not complete(call.head, call.pieces):
+            return
+        connection.call = None
+        connection.used, connection.fresh = at, False
+        self._busy.discard(connection)
+        if call.head.closes:
+            self._drop(connection)
+        else:
+            self._idle.append(connection)
+        call.ended = at
+        call.done(call)
+
+    def _end(self, connection: Connection, error: str) -> None:
+        call, connection.call = connection.call, None
+        self._busy.discard(connection)
+        self._drop(connection)
+        if call is not None:
+            by_close = call.head is not None and not call.head.chunked and call.head.length is None
+            call.error = "" if by_close and "closed" in error else error
+            call.ended = time.perf_counter()
+            call.done(call)
+
+    def _drop(self, connection: Connection) -> None:
+        if connection in self._idle:
+            self._idle.remove(connection)
+        try:
+            self._selector.unregister(connection.socket)
+        except (KeyError, ValueError):
+            return
+        connection.socket.close()
+
+    def _align(self, now: float) -> None:
+        """Where perf_counter stands against the clock of the kernel's stamps; a step of that clock is told."""
+        pairs = [(time.perf_counter(), time.time_ns() * 1e-9, time.perf_counter()) for _ in range(5)]
+        before, wall, after = min(pairs, key=lambda three: three[2] - three[0])
+        shift = wall - (before + after) / 2
+        if self._shifted >= 0 and abs(shift - self._shift) > 0.001:
+            self.stepped = True
+        self._shift, self._shifted = shift, now

@@ -1,0 +1,133 @@
+"""From samples to figures: which values stand behind each, and how they are condensed.
+
+Speeds of decoding rest on the seconds per token between neighbouring deltas, speeds over all streams on the
+tokens of equal parts of the window, latencies on the median over requests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from pytest_vllm.measure.statistics import Interval, mean_interval, median_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_vllm.measure.measured import Measured
+    from pytest_vllm.measure.samples import Sample
+    from pytest_vllm.measure.workload import Slo
+
+RATES = ("decode-tok-s", "aggregate-tok-s", "prefill-tok-s", "requests-s", "goodput")
+TIMES = ("ttft", "ttft-cached", "tpot", "e2e")
+#: Values that an interval is worked out from, at most; more are averaged in groups of neighbours.
+MOST = 240
+#: Parts of the window for rates over all streams, at most, and deltas of one stream in each, at least.
+PARTS, DELTAS = 60, 5
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values behind a figure.
+
+    Args:
+        values: in order of time.
+        inverse: whether the figure is one over their mean or median.
+        middle: whether it is the median.
+        n: single observations that the values condense.
+    """
+
+    values: Sequence[float]
+    inverse: bool = False
+    middle: bool = False
+    n: int = 0
+
+    def interval(self, error: float) -> Interval:
+        """The figure's interval."""
+        found = (median_interval if self.middle else mean_interval)(self.values, error)
+        found = Interval(found.value, found.low, found.high, self.n or found.n, error, found.independent)
+        return found.map(_over) if self.inverse else found
+
+
+def series(measured: Measured, name: str, kind: str = "") -> Series:
+    """The values behind a figure. Raises KeyError for a figure that does not exist."""
+    if name in ("decode-tok-s", "tpot"):
+        times = _token_times(measured, kind)
+        return Series(condensed(times), inverse=name == "decode-tok-s", n=len(times))
+    if name == "aggregate-tok-s":
+        stamps = [(at, one.per_delta) for one in measured.samples if one.good for at in one.deltas]
+        return Series(_parts(measured, stamps))
+    if name in ("requests-s", "goodput"):
+        slo = measured.workload.slo if name == "goodput" else None
+        ends = [(one.end, float(meets(one, slo))) for one in measured.samples if one.good]
+        return Series(_parts(measured, ends))
+    if name == "prefill-tok-s":
+        times = [
+            one.ttft / (one.prompt_tokens - one.cached)
+            for one in measured.scored(kind)
+            if one.ttft is not None and one.prompt_tokens > one.cached
+        ]
+        return Series(times, inverse=True, middle=True)
+    if name in TIMES:
+        return Series(singles(measured, name.removesuffix("-cached"), kind), middle=True)
+    raise KeyError(f"no figure {name!r}: there are {', '.join((*RATES, *TIMES))}")
+
+
+def singles(measured: Measured, name: str, kind: str = "") -> list[float]:
+    """Single values of the window: one per request, or one per gap for `itl`."""
+    if name == "itl":
+        return [gap for one in measured.scored(kind) for gap in one.gaps]
+    found = (getattr(one, name) for one in measured.scored(kind))
+    return [value for value in found if value is not None]
+
+
+def meets(sample: Sample, slo: Slo | None) -> bool:
+    """Whether a request was as good as it had to be."""
+    if not sample.good:
+        return False
+    pairs = ((sample.ttft, slo.ttft), (sample.tpot, slo.tpot), (sample.e2e, slo.e2e)) if slo else ()
+    return all(bound is None or (value is not None and value <= bound) for value, bound in pairs)
+
+
+def condensed(values: Sequence[float], most: int = MOST) -> Sequence[float]:
+    """At most so many means of equally many neighbours; a rest that fills no group is left out."""
+    size = -(-len(values) // most)
+    if size <= 1:
+        return values
+    return [fmean(values[at : at + size]) for at in range(0, len(values) - size + 1, size)]
+
+
+def _token_times(measured: Measured, kind: str) -> list[float]:
+    """Seconds per token between neighbouring deltas in the window, in order of time."""
+    begin, end = measured.window
+    found = []
+    for one in measured.samples:
+        if not one.good or kind not in ("", one.kind):
+            continue
+        # the first delta may hold another number of tokens than those after it
+        per_delta = max(one.tokens - 1, 1) / max(len(one.deltas) - 1, 1)
+        for before, after in zip(one.deltas, one.deltas[1:], strict=False):
+            if before >= begin and after <= end:
+                found.append((after, (after - before) / per_delta))
+    found.sort()
+    return [seconds for _, seconds in found]
+
+
+def _parts(measured: Measured, stamps: Sequence[tuple[float, float]]) -> list[float]:
+    """What falls into equal parts of the window, per second."""
+    begin, end = measured.window
+    inside = [(at, count) for at, count in stamps if begin <= at < end]
+    streams = max(1, measured.workload.streams)
+    parts = min(PARTS, int(len(inside) / streams / DELTAS))
+    if parts < 1 or end <= begin:
+        return []
+    width = (end - begin) / parts
+    sums = [0.0] * parts
+    for at, count in inside:
+        sums[min(parts - 1, int((at - begin) / width))] += count
+    return [total / width for total in sums]
+
+
+def _over(value: float) -> float:
+    return 1 / value if value > 0 else float("inf")

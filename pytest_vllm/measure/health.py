@@ -1,0 +1,144 @@
+"""Whether the client, or the way to the server, was what limited a measurement. Never the server's fault.
+
+A busy client reads late and sends late: streams that the server serves evenly come in lumps, and fewer are in
+flight than were asked for. Numbers from such a run are undecided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from pytest_vllm.measure.statistics import percentile
+from pytest_vllm.metrics import Metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_vllm.measure.samples import Sample
+
+LATENCIES = ("ttft", "itl", "e2e", "prefill-tok-s", "goodput")
+#: Share of one core above which the client may hold the server's events up.
+BUSY = 0.8
+#: Share of the asked concurrency that must have been in flight.
+DELIVERED = 0.95
+#: How far client and server may differ in what they say of the same requests, and by how many seconds.
+APART, LEAST_APART = 0.15, 0.005
+#: Lag against the time between two deltas, at the 99th percentile.
+LATE = 0.2
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why figures are uncertain.
+
+    Args:
+        reason: in words, with the numbers.
+        figures: which ones; empty: all.
+    """
+
+    reason: str
+    figures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Client:
+    """What the client knows of itself; seconds of the wall.
+
+    Args:
+        cpu: seconds of processor time in the window.
+        seconds: length of the window.
+        lags: between arrival and reading of pieces.
+        stamped: whether arrivals are the kernel's times.
+        in_flight: requests in flight on average.
+        asked: and how many were asked for; None in an open loop.
+        stepped: whether the clock of the kernel's stamps was set meanwhile.
+    """
+
+    cpu: float
+    seconds: float
+    lags: Sequence[float]
+    stamped: bool
+    in_flight: float = 0.0
+    asked: int | None = None
+    stepped: bool = False
+
+
+def doubts(client: Client, samples: Sequence[Sample], speed: float) -> list[Doubt]:
+    """What the client's own state says against the figures."""
+    found = []
+    if client.seconds > 0 and client.cpu / client.seconds > BUSY:
+        share = client.cpu / client.seconds
+        found.append(Doubt(f"the client was the limit: it took {share:.0%} of a processor core"))
+    if client.asked and client.in_flight < DELIVERED * client.asked:
+        found.append(
+            Doubt(
+                f"{client.in_flight:.1f} requests were in flight on average instead of {client.asked}",
+                ("aggregate-tok-s", "requests-s", "goodput"),
+            )
+        )
+    gaps = [gap / speed for one in samples[-200:] for gap in one.gaps[-200:]]
+    late = percentile(client.lags, 0.99) if len(client.lags) else 0.0
+    # with the kernel's times a late reading spoils nothing until the next event is there too
+    allowed = median(gaps) * (1.0 if client.stamped else LATE) if gaps else 0.0
+    if gaps and late > max(allowed, 0.002):
+        found.append(
+            Doubt(
+                f"the client read {late * 1e3:.1f} ms late (p99) at {median(gaps) * 1e3:.1f} ms between events",
+                LATENCIES,
+            )
+        )
+    if client.stepped:
+        found.append(Doubt("the clock was set during the measurement", LATENCIES))
+    return found
+
+
+def against_server(before: str, after: str, samples: Sequence[Sample], speed: float) -> list[Doubt]:
+    """What the server's own histograms and counters say otherwise about the same requests.
+
+    Args:
+        before: `/metrics` before the first of the samples was sent.
+        after: and once all of them had ended.
+        samples: every request between the two, canaries and warm-up included.
+        speed: the server's seconds per second of ours.
+    """
+    if not before or not after:
+        return []
+    start, end = Metrics(before), Metrics(after)
+    if start.fault or end.fault:
+        return []
+    found = []
+    good = [one for one in samples if one.good]
+    counted = end.delta(start, "vllm:generation_tokens_total")
+    told = sum(one.tokens for one in good)
+    whole = all(one.good for one in samples)
+    if counted is not None and told and whole and abs(counted - told) > max(0.01 * told, 1):
+        found.append(
+            Doubt(
+                f"the server counted {counted:.0f} generated tokens, the answers tell {told}: who else uses it?"
+            )
+        )
+    ours = {
+        "ttft": [one.deltas[0] - one.sent for one in good if len(one.deltas)],
+        "tpot": [one.tpot for one in good if one.tpot is not None],
+    }
+    families = {
+        "ttft": "vllm:time_to_first_token_seconds",
+        "tpot": "vllm:request_time_per_output_token_seconds",
+    }
+    for name, family in families.items():
+        count, total = end.delta(start, f"{family}_count"), end.delta(start, f"{family}_sum")
+        if not count or total is None or not ours[name] or abs(count - len(ours[name])) > 0.02 * count + 1:
+            continue
+        mine, theirs = fmean(ours[name]), total / count
+        if abs(mine - theirs) > max(APART * theirs, LEAST_APART * speed):
+            figures = LATENCIES if name == "ttft" else ("decode-tok-s", "tpot")
+            found.append(
+                Doubt(
+                    f"mean {name} is {mine:.4g} s here and {theirs:.4g} s in the server's histogram: "
+                    "the client or something between them holds answers up",
+                    figures,
+                )
+            )
+    return found

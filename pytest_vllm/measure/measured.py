@@ -1,0 +1,259 @@
+"""What a measurement found, as checks read it and as it lies on disk."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.measure import canary, estimates
+from pytest_vllm.measure.health import Doubt
+from pytest_vllm.measure.samples import Sample
+from pytest_vllm.measure.statistics import LEAST, Interval, Outcome, Spending, percentile
+from pytest_vllm.measure.workload import Workload
+from pytest_vllm.metrics import Metrics
+from pytest_vllm.wire.recording import Undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+FORMAT = "pytest-vllm-measurement"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Point:
+    """Gauges and counters of `/metrics` at a moment of the load, summed over engines, by name."""
+
+    at: float
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A bound, judged.
+
+    Args:
+        outcome: holds, fails or undecided.
+        interval: the estimate, in the bound's unit; None when there is none.
+        text: the whole of it in words.
+    """
+
+    outcome: Outcome
+    interval: Interval | None
+    text: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the bound holds. Raises Undecided when that cannot be told."""
+        if self.outcome is Outcome.OPEN:
+            raise Undecided(self.text)
+        return self.outcome is Outcome.HOLDS
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measurement. Times are the server's seconds from the start of the load.
+
+    Args:
+        key: the measurement's key.
+        workload: what was done.
+        speed: the server's seconds per second of the wall; above 1 on a simulator only.
+        simulated: whether the server was the simulator.
+        samples: every request of the load, in order of sending.
+        window: the scored part: from and to.
+        timeline: scrapes while it ran.
+        before: `/metrics` before the load; empty when there are none.
+        after: and after it, idle again.
+        alone: answers of canaries before and after the load.
+        loaded: answers of canaries under load.
+        looks: shares of the budget at which it was asked whether the goals are decided.
+        stopped: why it ended: `decided`, `requests`, `budget`, or what broke.
+        doubts: what about the client or the way to the server makes numbers uncertain.
+        skipped: why it was not performed at all; empty when it was.
+        drained: seconds until nothing ran or waited any more; None when that never came.
+        cost: seconds of the wall that the whole of it took.
+        client: figures of the client itself: processor share, lag, events.
+    """
+
+    key: str
+    workload: Workload
+    speed: float = 1.0
+    simulated: bool = False
+    samples: tuple[Sample, ...] = ()
+    window: tuple[float, float] = (0.0, 0.0)
+    timeline: tuple[Point, ...] = ()
+    before: str = ""
+    after: str = ""
+    alone: tuple[str, ...] = ()
+    loaded: tuple[str, ...] = ()
+    looks: tuple[float, ...] = ()
+    stopped: str = ""
+    doubts: tuple[Doubt, ...] = ()
+    skipped: str = ""
+    drained: float | None = None
+    cost: float = 0.0
+    client: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """Length of the scored window."""
+        return self.window[1] - self.window[0]
+
+    def scored(self, kind: str = "") -> list[Sample]:
+        """The good requests of the window, of one kind or of all."""
+        return [one for one in self.samples if one.scored and one.good and kind in ("", one.kind)]
+
+    @cached_property
+    def errors(self) -> list[str]:
+        """What went wrong with requests, scored or not."""
+        return [one.error for one in self.samples if one.error]
+
+    @cached_property
+    def wrong(self) -> str:
+        """Why the outputs are not right, so that no number of this load counts; empty when they are."""
+        if not self.samples:
+            return "nothing was sent"
+        if len(self.errors) * 100 > len(self.samples):
+            return f"{len(self.errors)} of {len(self.samples)} requests failed: {self.errors[0]}"
+        return canary.fault(self.alone, self.loaded, [one.text for one in self.samples if one.text])
+
+    @cached_property
+    def hits(self) -> float:
+        """Prompt tokens of this load that the prefix cache had, by the server's counter or by `usage`."""
+        counted = self.grown("vllm:prefix_cache_hits_total")
+        told = float(sum(one.cached for one in self.samples))
+        return max(counted or 0.0, told)
+
+    def grown(self, name: str, **labels: str) -> float | None:
+        """How much a counter of `/metrics` grew during the load; None when there is none."""
+        if not self.before or not self.after:
+            return None
+        return Metrics(self.after).delta(Metrics(self.before), name, **labels)
+
+    def doubt(self, name: str) -> str:
+        """Why a figure cannot be trusted; empty when it can."""
+        if self.wrong:
+            return f"the outputs were not right: {self.wrong}"
+        if self.workload.cold and self.hits and not name.endswith("cached"):
+            return f"{self.hits:.0f} prompt tokens came out of the prefix cache, and none should"
+        found = [one.reason for one in self.doubts if not one.figures or name in one.figures]
+        return found[0] if found else ""
+
+    def interval(self, name: str, kind: str = "", error: float | None = None) -> Interval:
+        """The estimate of a figure. Raises Undecided when too little was seen of it.
+
+        Args:
+            name: `decode-tok-s`, `aggregate-tok-s`, `prefill-tok-s`, `requests-s`, `goodput`, `ttft`,
+                `tpot`, `e2e`; rates per second, times in seconds.
+            kind: of one kind of request.
+            error: probability of either end being wrong; of the last look unless given.
+        """
+        series = estimates.series(self, name, kind)
+        if len(series.values) < LEAST:
+            raise Undecided(
+                f"{self.key}: {len(series.values)} values of {name} in {self.seconds:.3g} s decide nothing; "
+                f"{LEAST} are the least"
+            )
+        return series.interval(Spending(looks=list(self.looks)).error if error is None else error)
+
+    def decide(
+        self, name: str, *, floor: float | None = None, ceiling: float | None = None, kind: str = ""
+    ) -> Decided:
+        """Judge a bound: holds, fails, or undecided with the reason and what would decide it."""
+        bound = _bound(name, floor, ceiling)
+        try:
+            found = self.interval(name, kind)
+        except Undecided as reason:
+            return Decided(Outcome.OPEN, None, f"{bound}: {reason}")
+        text = f"{self.shown(name, found)}; {bound}"
+        if doubt := self.doubt(name):
+            return Decided(Outcome.OPEN, found, f"{text}; undecided: {doubt}")
+        outcome = found.against(floor, ceiling)
+        if outcome is Outcome.OPEN:
+            text += f"; undecided after {self.seconds:.3g} of {self.workload.seconds:.3g} s: "
+            more = found.more(floor, ceiling)
+            text += (
+                "at the bound, no time would decide it"
+                if more is None
+                else f"about {more * self.seconds:.0f} s would decide it"
+            )
+        return Decided(outcome, found, text)
+
+    def shown(self, name: str, interval: Interval) -> str:
+        """`decode-tok-s 6.71 (6.62 to 6.80, 98 %, n 240, 12.4 s)`, marked when it is simulated."""
+        unit = " s" if name in estimates.TIMES else ""
+        sure = f"{100 * (1 - 2 * interval.error):.4g} %"
+        what = f"{name} {interval.value:.4g}{unit} ({interval.low:.4g} to {interval.high:.4g}, {sure}"
+        mark = ", simulated" if self.simulated else ""
+        return f"{what}, n {interval.n}, {self.seconds:.3g} s{mark})"
+
+    def values(self, name: str, kind: str = "") -> Sequence[float]:
+        """Every single value of a figure in the window: `ttft`, `tpot`, `itl`, `e2e`, `queued`."""
+        return estimates.singles(self, name, kind)
+
+    def percentile(self, name: str, share: float, kind: str = "") -> float:
+        """A percentile of single values. Raises Undecided when there are none."""
+        values = self.values(name, kind)
+        if not values:
+            raise Undecided(f"{self.key}: no {name} was seen")
+        return percentile(values, share)
+
+    def figures(self) -> dict[str, Interval]:
+        """Every figure that can be estimated, by name."""
+        found = {}
+        for name in (*estimates.RATES, *estimates.TIMES):
+            try:
+                found[name] = self.interval(name)
+            except Undecided:
+                continue
+        return found
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        values = {name: getattr(self, name) for name in _SIMPLE}
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            **values,
+            "workload": self.workload.plain(),
+            "samples": [one.plain() for one in self.samples],
+            "timeline": [[one.at, dict(one.values)] for one in self.timeline],
+            "doubts": [asdict(one) for one in self.doubts],
+        }
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Measured:
+        """What `plain` gave. Raises ValueError when it is something else, or of a newer version."""
+        if body.get("format") != FORMAT:
+            raise ValueError(f"no measurement: its format is {body.get('format')!r}")
+        if body["version"] > FORMAT_VERSION:
+            raise ValueError(
+                f"measurement version {body['version']} is newer than {FORMAT_VERSION}: update pytest-vllm"
+            )
+        values = {name: _tuple(body[name]) for name in _SIMPLE}
+        return cls(
+            **values,
+            workload=Workload.of(body["workload"]),
+            samples=tuple(Sample.of(one) for one in body["samples"]),
+            timeline=tuple(Point(at, found) for at, found in body["timeline"]),
+            doubts=tuple(Doubt(one["reason"], tuple(one["figures"])) for one in body["doubts"]),
+        )
+
+
+_SIMPLE = tuple(
+    name
+    for name in Measured.__dataclass_fields__
+    if name not in ("workload", "samples", "timeline", "doubts")
+)
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _bound(name: str, floor: float | None, ceiling: float | None) -> str:
+    unit = " s" if name in estimates.TIMES else ""
+    told = [f"at least {floor:.4g}{unit}"] if floor is not None else []
+    told += [f"at most {ceiling:.4g}{unit}"] if ceiling is not None else []
+    return f"{name} is to be {' and '.join(told)}" if told else name

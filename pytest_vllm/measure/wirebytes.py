@@ -1,0 +1,121 @@
+"""What the bytes of a response say: its head, whether it is whole, its body. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_BLANK = b"\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of a response.
+
+    Args:
+        status: as told; 0 when the first line is no HTTP.
+        fields: header fields, names in lower case.
+        ends: bytes that it takes, the empty line included.
+    """
+
+    status: int
+    fields: dict[str, str]
+    ends: int
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the body comes in chunks."""
+        return "chunked" in self.fields.get("transfer-encoding", "").lower()
+
+    @property
+    def length(self) -> int | None:
+        """Bytes of the body; None when that is not told."""
+        told = self.fields.get("content-length", "")
+        return int(told) if told.isdecimal() else None
+
+    @property
+    def closes(self) -> bool:
+        """Whether the connection ends with this response."""
+        return self.fields.get("connection", "").lower() == "close"
+
+
+def head_of(pieces: Sequence[bytes]) -> Head | None:
+    """The head, once it is there; interim ones (1xx) are passed over."""
+    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    begin = 0
+    while (end := data.find(_BLANK, begin)) >= 0:
+        lines = data[begin:end].decode("latin-1").split("\r\n")
+        words = lines[0].split(" ", 2)
+        number = words[1] if len(words) > 1 and words[0].startswith("HTTP/1.") else ""
+        status = int(number) if number.isdecimal() else 0
+        begin = end + len(_BLANK)
+        if status == 0 or status >= 200:
+            pairs = (line.partition(":") for line in lines[1:])
+            return Head(status, {name.strip().lower(): value.strip() for name, _, value in pairs}, begin)
+    return None
+
+
+def complete(head: Head, pieces: Sequence[bytes]) -> bool:
+    """Whether the body is all there. Reads every chunk: what looks like the last one may be content."""
+    if not head.chunked:
+        return True
+    data = b"".join(pieces)
+    at = head.ends
+    while (end := data.find(b"\r\n", at)) >= 0:
+        size = _size(data[at:end])
+        at = end + 2 + size + 2
+        if size == 0:
+            return data[end : end + 4] == _BLANK or data.find(_BLANK, end) >= 0
+    return False
+
+
+def body_pieces(head: Head, pieces: Sequence[bytes], times: Sequence[float]) -> Iterator[tuple[bytes, float]]:
+    """The body without chunk framing: what each read brought of it, and when.
+
+    A chunk that is cut by the end of a read is given in parts, each with the time of its read.
+    """
+    skip, left, framing = head.ends, 0, b""
+    for piece, at in zip(pieces, times, strict=True):
+        if skip >= len(piece):
+            skip -= len(piece)
+            continue
+        data, skip = piece[skip:], 0
+        if not head.chunked:
+            yield data, at
+            continue
+        found = []
+        place = 0
+        while place < len(data):
+            if left > 2:
+                part = data[place : place + left - 2]
+                found.append(part)
+                place += len(part)
+                left -= len(part)
+            elif left > 0:
+                step = min(left, len(data) - place)
+                place += step
+                left -= step
+            else:
+                end = data.find(b"\n", place)
+                if end < 0:
+                    framing += data[place:]
+                    break
+                line = framing + data[place:end]
+                framing, place = b"", end + 1
+                size = _size(line.rstrip(b"\r"))
+                if size == 0:
+                    break
+                left = size + 2
+        if found:
+            yield b"".join(found), at
+
+
+def _size(line: bytes) -> int:
+    """The size that a chunk's first line tells; 0 when it tells none."""
+    try:
+        return int(line.split(b";", 1)[0], 16)
+    except ValueError:
+        return 0

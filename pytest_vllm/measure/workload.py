@@ -1,0 +1,223 @@
+"""Declared loads: who asks what, how often, for how long. Data only; `run.py` performs them.
+
+Times are the server's seconds; a simulator whose clock is faster than the wall's is loaded that much faster.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+#: English words per token of an ordinary tokenizer, until the server's own usage tells better.
+WORDS_PER_TOKEN = 0.72
+_WORDS = ["river", "stone", "morning", "market", "window", "garden", "yellow", "captain", "winter", "letter", "bridge", "music", "silver", "kitchen", "forest", "island", "paper", "bottle", "summer", "harbour", "candle", "village", "doctor", "engine", "basket", "mountain", "corner", "dinner", "teacher", "pocket", "feather", "weather", "station", "butter", "copper", "valley", "lantern", "meadow", "orange", "painter", "shadow", "ticket"]
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Where prompts come from. Each begins with a salt of its own, so that no cache knows it.
+
+    Args:
+        tokens: length of a prompt in tokens, about; `usage` tells the exact one afterwards.
+        spread: sigma of a log-normal spread of lengths around `tokens`; 0: all alike.
+        longest: no prompt is longer than this.
+        shared: tokens at the beginning that all prompts of this load have in common, before the salt.
+        file: prompts line by line, plain or JSON with a `prompt`; taken in turn, salted all the same.
+    """
+
+    tokens: int = 64
+    spread: float = 0.0
+    longest: int | None = None
+    shared: int = 0
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of request in a load.
+
+    Args:
+        name: what its samples are labelled with.
+        prompts: what is asked.
+        output: tokens of every answer, forced by `ignore_eos` and `min_tokens`; None leaves it to the model.
+        share: how often among the kinds, relative to the others.
+        params: further fields of the request's body.
+        chat: whether it goes to chat completions instead of completions.
+    """
+
+    name: str = "all"
+    prompts: Prompts = field(default_factory=Prompts)
+    output: int | None = 64
+    share: float = 1.0
+    params: Mapping[str, Any] = field(default_factory=dict)
+    chat: bool = False
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound that the load is to decide, so that it may stop early.
+
+    Args:
+        name: as in `[limits]`: `decode-tok-s`, `aggregate-tok-s`, `prefill-tok-s`, `ttft`, `tpot`.
+        floor: not below this, in tokens per second.
+        ceiling: not above this, in seconds.
+        kind: only samples of this kind.
+    """
+
+    name: str
+    floor: float | None = None
+    ceiling: float | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Slo:
+    """What a request must meet to count as good; seconds."""
+
+    ttft: float | None = None
+    tpot: float | None = None
+    e2e: float | None = None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A load on one server.
+
+    Args:
+        streams: requests in flight all the time (closed loop); with a rate, at most so many.
+        rate: arrivals per second (open loop), Poisson; latency counts from the intended moment.
+        trace: moments of arrival instead, seconds from the start.
+        kinds: what is asked, mixed at random with a fixed seed.
+        seconds: scored at most so long.
+        requests: no more than so many; None: until the time is over or the goals are decided.
+        warmup: requests before it, one at a time, not scored.
+        goals: stop as soon as these are decided.
+        slo: what counts as good.
+        cold: whether no prompt may hit the prefix cache; hits make the numbers undecided.
+        patience: how long running requests may take to finish afterwards.
+        canary: whether a known question is asked before, during and after it.
+        seed: of the mix, the lengths and the arrivals.
+    """
+
+    streams: int = 1
+    rate: float | None = None
+    trace: tuple[float, ...] = ()
+    kinds: tuple[Kind, ...] = (Kind(),)
+    seconds: float = 20.0
+    requests: int | None = None
+    warmup: int = 1
+    goals: tuple[Goal, ...] = ()
+    slo: Slo | None = None
+    cold: bool = True
+    patience: float = 60.0
+    canary: bool = True
+    seed: int = 1
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether requests come by the clock, not by what has ended."""
+        return self.rate is not None or bool(self.trace)
+
+    @property
+    def longest_output(self) -> int:
+        """Tokens of the longest answer that is asked for."""
+        return max((kind.output or 0) for kind in self.kinds)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Workload:
+        """What `plain` gave."""
+        kinds = [Kind(**{**one, "prompts": Prompts(**one["prompts"])}) for one in values["kinds"]]
+        return cls(
+            **{
+                **values,
+                "trace": tuple(values["trace"]),
+                "kinds": tuple(kinds),
+                "goals": tuple(Goal(**one) for one in values["goals"]),
+                "slo": Slo(**values["slo"]) if values["slo"] else None,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request to be sent: its kind and the text of its prompt."""
+
+    kind: Kind
+    prompt: str
+
+
+class Script:
+    """The endless list of a workload's requests, the same for the same seed but for the salts.
+
+    Args:
+        workload: what is mixed.
+        salt: makes the prompts of this run unlike those of any other.
+    """
+
+    def __init__(self, workload: Workload, salt: str) -> None:
+        """Begin at the first request."""
+        self._workload, self._salt = workload, salt
+        self._drawn = random.Random(workload.seed)  # noqa: S311 - a load, no secret
+        self._number = 0
+        self._lines = {kind.name: _lines(kind.prompts.file) for kind in workload.kinds if kind.prompts.file}
+        self.words_per_token = WORDS_PER_TOKEN
+
+    def next(self) -> Asked:
+        """The next request."""
+        self._number += 1
+        kinds = self._workload.kinds
+        kind = self._drawn.choices(kinds, [one.share for one in kinds])[0]
+        return Asked(kind, self._prompt(kind))
+
+    def arrivals(self) -> Iterator[float]:
+        """Moments of arrival in seconds from the start, endless unless there is a trace."""
+        if self._workload.trace:
+            yield from self._workload.trace
+            return
+        drawn = random.Random(self._workload.seed + 1)  # noqa: S311 - as above
+        at = 0.0
+        while self._workload.rate:
+            at += drawn.expovariate(self._workload.rate)
+            yield at
+
+    def _prompt(self, kind: Kind) -> str:
+        prompts = kind.prompts
+        salt = f"{self._salt}{self._number:x}"
+        if prompts.file:
+            lines = self._lines[kind.name]
+            return f"[{salt}] {lines[self._number % len(lines)]}"
+        length = float(prompts.tokens)
+        if prompts.spread:
+            length = self._drawn.lognormvariate(0.0, prompts.spread) * length
+        if prompts.longest:
+            length = min(length, prompts.longest)
+        common = _text(random.Random(f"{self._salt}{kind.name}"), prompts.shared * self.words_per_token)  # noqa: S311
+        own = max(1.0, (length - prompts.shared) * self.words_per_token - len(salt) / 4)
+        return f"{common}[{salt}] {_text(self._drawn, own)}"
+
+
+def _text(drawn: random.Random, words: float) -> str:
+    """A text of so many words, in sentences."""
+    chosen = drawn.choices(_WORDS, k=round(words))
+    return "".join(f"{word}. The " if at % 9 == 8 else f"{word} " for at, word in enumerate(chosen))
+
+
+def _lines(name: str | None) -> list[str]:
+    """The prompts of a file. Raises OSError, ValueError when it has none."""
+    found = []
+    for line in Path(name or "").read_text("utf-8").splitlines():
+        text = str(json.loads(line)["prompt"]) if line.startswith("{") else line
+        found += [text] if text.strip() else []
+    if not found:
+        raise ValueError(f"{name}: no prompts in it; one a line, plain or JSON with a `prompt`")
+    return found
