@@ -6,13 +6,13 @@ the last moment, and the API key travels as `VLLM_API_KEY`, never on a command l
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.profile.flagwords import flag_words, takes_position
 from pytest_vllm.profile.model import Secret
 
 if TYPE_CHECKING:
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.model import Profile
 
 API_KEY = "VLLM_API_KEY"
-
-#: Lists that vLLM wants as one JSON list, repeated, or joined by commas; all others are space separated.
-#: Read from vLLM 0.32.0's entrypoints/launchers/cli_args.py.
-_JSON_LISTS = frozenset({"allowed-origins", "allowed-methods", "allowed-headers"})
-_REPEATED = frozenset({"middleware"})
-_COMMA_LISTS = frozenset({"disable-access-log-for-endpoints"})
 
 #: Where the launcher decides, not the profile.
 _PLACES = frozenset({"host", "port", "model", "served-model-name", "api-key"})
@@ -105,32 +99,13 @@ def order_for(
 
 
 def flag(name: str, value: Any) -> Iterator[str]:
-    """One entry of `[server.args]` as command line words."""
-    dashed = f"--{name}" if len(name) > 1 else f"-{name}"
-    match value:
-        case True:
-            yield dashed
-        case False:
-            yield f"--no-{name}"
-        case dict():
-            yield from (dashed, _json(value))
-        case list() if name in _JSON_LISTS:
-            yield from (dashed, _json(value))
-        case list() if name in _COMMA_LISTS:
-            yield from (dashed, ",".join(map(str, value)))
-        case list() if name in _REPEATED:
-            for one in value:
-                yield from (dashed, str(one))
-        case [_, *_]:
-            yield dashed
-            yield from (_json(one) if isinstance(one, dict) else str(one) for one in value)
-        case []:
-            raise BootError(
-                f"[server.args] {name} is an empty list, which vLLM's command line cannot say",
-                try_=(f"leave {name} out of the profile",),
-            )
-        case _:
-            yield from (dashed, str(value))
+    """One entry of `[server.args]` as command line words. Raises BootError for what has none."""
+    if value == []:
+        raise BootError(
+            f"[server.args] {name} is an empty list, which vLLM's command line cannot say",
+            try_=(f"leave {name} out of the profile",),
+        )
+    yield from map(str, flag_words(name, value))
 
 
 def api_key(profile: Profile, environ: Mapping[str, str]) -> str | None:
@@ -170,12 +145,3 @@ def program_of(profile: Profile) -> tuple[tuple[str, ...], bool]:
     if not program:
         return ("vllm", "serve"), True
     return program, takes_position(program)
-
-
-def takes_position(program: Sequence[str]) -> bool:
-    """`vllm serve MODEL` takes the model as a position, a Python module as `--model MODEL`."""
-    return bool(program) and program[-1] == "serve"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.launch.arguments import environment, fixed_port, order_for, takes_position
+from pytest_vllm.launch.arguments import environment, fixed_port, order_for
 from pytest_vllm.launch.engine import labels_for
 from pytest_vllm.launch.gpus import GpuRequest, gpu_request
 from pytest_vllm.launch.ports import LOOPBACK
 from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.profile.flagwords import takes_position
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,8 +15,8 @@ from pytest_vllm.profile.exporters.words import (
     place_note,
     place_of,
     starts_vllm,
-    takes_position,
 )
+from pytest_vllm.profile.flagwords import takes_position
 from pytest_vllm.profile.model import Secret
 
 if TYPE_CHECKING:

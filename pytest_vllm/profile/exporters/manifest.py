@@ -17,8 +17,8 @@ from pytest_vllm.profile.exporters.words import (
     name_of,
     place_note,
     place_of,
-    takes_position,
 )
+from pytest_vllm.profile.flagwords import takes_position
 from pytest_vllm.profile.model import Secret
 
 if TYPE_CHECKING:

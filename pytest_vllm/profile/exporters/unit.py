@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.exporters.line import run_words, shown
-from pytest_vllm.profile.exporters.words import Exported, arguments, environment, takes_position
+from pytest_vllm.profile.exporters.words import Exported, arguments, environment
+from pytest_vllm.profile.flagwords import takes_position
 from pytest_vllm.profile.model import Secret
 
 if TYPE_CHECKING:

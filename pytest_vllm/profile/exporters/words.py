@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.errors import ProfileError
+from pytest_vllm.profile.flagwords import flag_words
 from pytest_vllm.profile.model import Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pytest_vllm.profile.model import Profile
 
 API_KEY = "VLLM_API_KEY"
 INSIDE = 8000
-
-#: Lists that vLLM wants as one JSON list, repeated, or joined by commas; all others are separate words.
-_JSON_LISTS = frozenset({"allowed-origins", "allowed-methods", "allowed-headers"})
-_REPEATED = frozenset({"middleware"})
-_COMMA_LISTS = frozenset({"disable-access-log-for-endpoints"})
 
 Words = list[str | Secret]
 
@@ -61,30 +54,6 @@ def arguments(profile: Profile, *, positional: bool, place: Place | None = None)
         if place is None or name not in place.left_out:
             words += flag_words(name, value)
     return words + (place.words if place else [])
-
-
-def flag_words(name: str, value: Any) -> Iterator[str | Secret]:
-    """One entry of `[server.args]` as words."""
-    yield from ([f"--no-{name}"] if value is False else [f"--{name}"])
-    if isinstance(value, bool):
-        return
-    if isinstance(value, dict) and set(value) == {"from-env"}:
-        yield Secret(from_env=value["from-env"])
-    elif isinstance(value, dict) or (isinstance(value, list) and name in _JSON_LISTS):
-        yield _json(value)
-    elif isinstance(value, list) and name in _COMMA_LISTS:
-        yield ",".join(map(str, value))
-    elif isinstance(value, list):
-        for place, one in enumerate(value):
-            yield from ([f"--{name}"] if place and name in _REPEATED else [])
-            yield _json(one) if isinstance(one, dict) else str(one)
-    else:
-        yield str(value)
-
-
-def takes_position(program: Sequence[str]) -> bool:
-    """Whether the model stands alone: `vllm serve MODEL`."""
-    return bool(program) and program[-1] == "serve"
 
 
 def image_of(profile: Profile, kind: str) -> str:
@@ -146,7 +115,3 @@ def place_note(profile: Profile, place: Place) -> tuple[str, ...]:
     lost = [name for name in place.left_out if name in profile.server.args]
     shown = f"the container listens on {place.inside}, published as {', '.join(place.ports)}"
     return (f"{' and '.join(lost)}: {shown}",) if lost else ()
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

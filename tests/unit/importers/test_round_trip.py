@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_vllm.facts import flags, versions
-from pytest_vllm.launch.arguments import flag
 from pytest_vllm.profile.errors import ProfileError
 from pytest_vllm.profile.exporters import KINDS, exported
-from pytest_vllm.profile.exporters.words import flag_words
 from pytest_vllm.profile.importers import imported
 from pytest_vllm.profile.importers.vllmline import flag_of, takes_several
 from pytest_vllm.profile.load import load, names
@@ -148,12 +146,6 @@ def test_awkward_values_survive_systemd() -> None:
 
     assert read.args == args
     assert read.env == profile.server.env
-
-
-@pytest.mark.parametrize(("name", "value"), [(k, v) for k, v in AWKWARD.items() if k != "hf-token"])
-def test_flags_are_said_as_the_launchers_say_them(name: str, value: Any) -> None:
-    """Two modules that may not know each other agree on every kind of value."""
-    assert list(flag_words(name, value)) == list(flag(name, value))
 
 
 @pytest.mark.parametrize("kind", ["compose", "docker-run", "podman-run", "k8s"])
