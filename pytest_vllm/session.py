@@ -8,11 +8,12 @@ from __future__ import annotations
 import datetime as dt
 import os
 import secrets
+import shlex
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from pytest_vllm.profile.parsers import with_parsers
 from pytest_vllm.recordings import Recordings
 from pytest_vllm.remembered import read_baseline
 from pytest_vllm.runstate import ServerState, read_state
+from pytest_vllm.selection import profile_of
 from pytest_vllm.wire.redact import Redactor
 
 if TYPE_CHECKING:
@@ -57,8 +59,8 @@ class GateSession:
         partial: whether some collected checks were left out.
         record: what the reports tell; None until the end.
         baselines: what was true last time, by profile.
-        notes: what the header tells of how the profiles came about.
         rootdir: where the person's own profiles, hardware and models lie.
+        notes: what the header tells of how the profiles came about.
     """
 
     options: Options
@@ -76,10 +78,10 @@ class GateSession:
     baselines: dict[str, Baseline] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _states: dict[str, ServerState] = field(default_factory=dict)
-    _recordings: dict[str, Recordings] = field(default_factory=dict)
     rootdir: Path = field(default_factory=Path.cwd)
-
+    _recordings: dict[str, Recordings] = field(default_factory=dict)
     _measurements: dict[str, Measurements] = field(default_factory=dict)
+
     @property
     def run_id(self) -> str:
         """Also the run folder's name."""
@@ -100,6 +102,10 @@ class GateSession:
         """Whether recordings are judged again, without a server."""
         return self.options.replay is not None
 
+    def about(self, item: pytest.Item) -> list[str]:
+        """The checks that an item's profile is about."""
+        return self.profiles[profile_of(item, self.default_profile)].expect.checks
+
     def state(self, name: str) -> ServerState:
         """A profile's server. Fails the asking test when it was never opened."""
         if self.gate is not None and name in self.gate.states:
@@ -114,24 +120,24 @@ class GateSession:
             self._recordings[name] = Recordings(self.state(name).store)
         return self._recordings[name]
 
-
-def open_session(config: pytest.Config, options: Options) -> GateSession:
-    """This run's session, its profiles loaded. Raises pytest.UsageError on a bad one."""
-    notes: list[str] = []
-    profiles = load_profiles(options, config.rootpath, notes)
     def measurements(self, name: str) -> Measurements:
         """The measurements of a profile's server."""
         if name not in self._measurements:
             self._measurements[name] = Measurements(self.state(name).folder)
         return self._measurements[name]
 
+
+def open_session(config: pytest.Config, options: Options) -> GateSession:
+    """This run's session, its profiles loaded. Raises pytest.UsageError on a bad one."""
+    notes: list[str] = []
+    profiles = load_profiles(options, config.rootpath, notes)
     session = GateSession(options, run_folder(config, options), profiles, notes=notes)
+    session.rootdir = config.rootpath
     session.worker = hasattr(config, "workerinput")
     session.baselines = read_baseline(options.baseline)
     return session
 
 
-    session.rootdir = config.rootpath
 def run_folder(config: pytest.Config, options: Options) -> Path:
     """A new folder for this run; the controller's in a worker; the recorded one in a replay."""
     if hasattr(config, "workerinput"):
@@ -188,6 +194,12 @@ def _imported(options: Options, notes: list[str]) -> Profile:
 
     found = imported(str(options.source), service=options.service)
     notes += found.notes
+    unseen = options.preflight or options.launcher == "sim"
+    if unseen and not (found.profile.server.vllm_version or options.image):
+        notes.append(
+            "nothing there tells the version of vLLM, so a recent one is taken; "
+            "an image with a version says it: --vllm-image=vllm/vllm-openai:v0.32.0"
+        )
     return found.profile
 
 
@@ -238,17 +250,12 @@ def with_defects(profile: Profile) -> Profile:
     return profile.model_copy(update={"server": server.model_copy(update=changes)})
 
 
-def flags_of(words: Sequence[str]) -> dict[str, object]:
+def flags_of(words: Sequence[str]) -> dict[str, Any]:
     """Serve arguments as a profile writes them, from words of a command line."""
-    flags: dict[str, object] = {}
-    name = ""
-    for word in words:
-        if word.startswith("--"):
-            name, _, value = word.removeprefix("--").partition("=")
-            flags[name] = value or True
-        else:
-            flags[name] = word
-    return flags
+    from pytest_vllm.profile.importers import imported  # noqa: PLC0415 - only broken runs pay for it
+
+    line = shlex.join(["vllm", "serve", "any", *words])
+    return dict(imported(line, kind="shell").profile.server.args)
 
 
 def _replayed(folder: Path) -> dict[str, Profile]:
