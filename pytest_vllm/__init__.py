@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_vllm.measure.workload import Goal, Kind, Prompts, Slo, Workload
     from pytest_vllm.measurements import measurement
     from pytest_vllm.metrics import Metrics
+    from pytest_vllm.preflight.roofline import Roofline
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.recordings import Recordings
@@ -73,6 +74,7 @@ __all__ = [
     "Recordings",
     "Request",
     "Restart",
+    "Roofline",
     "Sample",
     "Script",
     "Server",
@@ -120,6 +122,7 @@ _HOMES = {
     "Recordings": "recordings",
     "Request": "wire.recording",
     "Restart": "restart",
+    "Roofline": "preflight.roofline",
     "Script": "scripted.grammar",
     "Server": "target",
     "Writer": "scripted.writing",

@@ -95,6 +95,7 @@ def show(
     if as_kind is not None:
         _deployment(name, _root(rootdir), as_kind)
         return
+    from pytest_vllm.preflight.roofline import Roofline
     from pytest_vllm.profile.derived import figures_of
     from pytest_vllm.profile.flags import flag_notes
     from pytest_vllm.profile.load import load, origin
@@ -115,6 +116,8 @@ def show(
     for note in notes:
         print(f"# note: {note}")
     print(to_toml(profile, figures), end="")
+    for line in Roofline(figures).lines() if figures else ():
+        print(f"# {line}")
 
 
 def _deployment(name: str, root: Path, kind: str) -> None:

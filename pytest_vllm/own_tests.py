@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.measurements import Measurements
     from pytest_vllm.metrics import Metrics
+    from pytest_vllm.preflight.roofline import Roofline
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.recordings import Recordings
@@ -100,6 +101,14 @@ def vllm_figures(vllm_profile: Profile, request: pytest.FixtureRequest) -> Figur
     from pytest_vllm.profile.derived import figures_of  # noqa: PLC0415 - only checks of speed pay for it
 
     return figures_of(vllm_profile, request.config.rootpath)
+
+
+@pytest.fixture(scope="session")
+def vllm_roofline(vllm_figures: Figures | None, vllm_log: tuple[tuple[float, str], ...]) -> Roofline | None:
+    """How measured speeds stand to what hardware and model allow; None when the profile names none."""
+    from pytest_vllm.preflight.roofline import Roofline  # noqa: PLC0415 - only checks of speed pay for it
+
+    return Roofline(vllm_figures, (line for _, line in vllm_log)) if vllm_figures else None
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,8 @@ import pytest
 from pytest_vllm.preflight import Severity, check
 from pytest_vllm.preflight.inspect import inspect_host
 from pytest_vllm.preflight.render import lines, summary
+from pytest_vllm.preflight.roofline import Roofline
+from pytest_vllm.profile.derived import figures_of
 from pytest_vllm.session import load_profiles
 
 if TYPE_CHECKING:
@@ -28,7 +30,9 @@ def preflight(config: pytest.Config, options: Options) -> int:
     wrong = False
     for profile in profiles.values():
         found = check(profile, config.rootpath, inspect_host(profile))
-        for line in (*lines(found, profile), summary(found, profile)):
+        figures = figures_of(profile, config.rootpath)
+        expected = [f"{profile.name}: {line}" for line in Roofline(figures).lines()] if figures else []
+        for line in (*lines(found, profile), *expected, summary(found, profile)):
             print(line)
         wrong = wrong or any(one.severity is Severity.ERROR for one in found)
     return int(pytest.ExitCode.TESTS_FAILED if wrong else pytest.ExitCode.OK)

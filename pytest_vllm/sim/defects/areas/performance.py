@@ -97,6 +97,41 @@ metric(
     profile=SPARK,
     catches=["performance.decode.possible"],
 )
+
+
+@defect(
+    "performance.eager",
+    on="step",
+    profile=SPARK,
+    needs=["--enforce-eager"],
+    faults=["PERF-014"],
+    catches=["performance.roofline.decode", "performance.log.not-eager"],
+)
+def eager(seconds: float, engine: Engine) -> float:
+    """Neither CUDA graphs nor compiled kernels are used: a stream decodes at 40 % of its speed."""
+    return seconds * 2.5 if _single(engine) else seconds
+
+
+@defect(
+    "performance.prefill-crawls",
+    on="step",
+    profile=SPARK,
+    faults=["PERF-008"],
+    catches=["performance.roofline.prefill"],
+)
+def prefill_crawls(seconds: float, engine: Engine) -> float:
+    """Prompts are computed at a ninth of the speed, as chunked prefill does to some hybrid models."""
+    return seconds * 9 if any(one.computed < len(one.prompt) for one in engine.running) else seconds
+
+
+metric(
+    "performance.prefill-impossible",
+    "The time to the first token is counted from when the prompt was computed, not from its arrival.",
+    "vllm:time_to_first_token_seconds_sum",
+    lambda value: value / 1000,
+    profile=SPARK,
+    catches=["performance.roofline.prefill-possible"],
+)
 logs(
     "performance.fp4-emulated",
     "FP4 weights run on a kernel for other hardware, as a warning in the log says.",
