@@ -53,7 +53,7 @@ def test_chat_joined(logprobs_chat: Recording) -> None:
 
 @check("logprobs.stream.same-tokens", MUST, spec=STREAM, needs=STREAMED)
 def test_stream_tokens(logprobs_chat: Recording, logprobs_chat_stream: Recording) -> None:
-    """A streamed answer has an entry for every token that the same answer in one piece has."""
+    """A streamed answer scores the tokens that the same answer in one piece scores."""
     whole, streamed = logprobs_chat.ok["choices"][0], _streamed(logprobs_chat_stream)
     need(
         _said(logprobs_chat_stream) == (whole["message"].get("content") or ""),

@@ -53,7 +53,7 @@ def test_settings(vllm_recordings: Recordings) -> None:
 
 @check("responses.told.tools", MUST, spec=OBJECT, needs=["responses"], exchanges=AREA)
 def test_tools(vllm_recordings: Recordings) -> None:
-    """A response repeats the tools that its request offered: type, name and parameters."""
+    """A response repeats the tools that its request offered."""
     answers = [one for one in wholes(vllm_recordings) if one.request.json.get("tools")]
     need(answers, "no answered request offered tools")
     pairs = [(one.key, _tools(one.request.json), _tools(one.ok)) for one in answers]
@@ -144,7 +144,7 @@ def test_parts_close(vllm_server: Server, vllm_recordings: Recordings) -> None:
 
 @check("responses.stream.call-named", MUST, spec=SPEC, needs=CALLS, exchanges=AREA)
 def test_call_named(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """The event that completes a call's arguments names the function of its item, where it names one."""
+    """The event that completes a call's arguments names the function of an item."""
     applies(vllm_server, CALLS_FROM, "makes items of tool calls")
     ends = [
         (one, event)

@@ -99,7 +99,10 @@ def refusal(*argv: str, **environ: str) -> list[str]:
             "invalid tool call parser: hermez (chose from {",
         ),
         ("m --reasoning-parser qwen9", "Reasoning parser 'qwen9' not found"),
-        ("sim-model --max-model-len 100000", "User-specified max_model_len (100000) is greater than the derived"),
+        (
+            "sim-model --max-model-len 100000",
+            "User-specified max_model_len (100000) is greater than the derived",
+        ),
         (
             "m --max-num-batched-tokens 100 --max-num-seqs 200",
             "must be greater than or equal to max_num_seqs",

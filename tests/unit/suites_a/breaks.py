@@ -54,6 +54,17 @@ def answered(key: str, status: int, text: str = '{"error": {"message": "no"}}') 
     }
 
 
+def replaced(key: str, old: str, new: str) -> Change:
+    """One recording with a text replaced in everything that came."""
+
+    def change(recordings: Mapping[str, Recording]) -> dict[str, Recording]:
+        chunks = [(at, data.replace(old.encode(), new.encode())) for at, data in recordings[key].chunks]
+        assert tuple(chunks) != recordings[key].chunks, f"{old!r} is not in {key}"
+        return {**recordings, key: recordings[key].with_response(chunks=tuple(chunks))}
+
+    return change
+
+
 def headed(key: str, **headers: str) -> Change:
     """One recording with other headers."""
     pairs = tuple((name.replace("_", "-"), value) for name, value in headers.items())

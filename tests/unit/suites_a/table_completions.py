@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.suites_a.breaks import Break, answered, edited, everywhere, first, headed, like, said, usage
+from tests.unit.suites_a.breaks import (
+    Break,
+    answered,
+    edited,
+    everywhere,
+    first,
+    headed,
+    like,
+    replaced,
+    said,
+    usage,
+)
 
 
 def _in(prefix: str) -> Any:
@@ -180,7 +191,46 @@ def _worse(entry: Any) -> None:
     entry["logprob"] -= 9
 
 
+def _turned(name: str) -> Any:
+    return lambda body: body["choices"][0].update({name: body["choices"][0][name][::-1]})
+
+
+def _unnamed(entries: Any) -> None:
+    for entry in entries[1:]:
+        for one in entry.values():
+            one["decoded_token"] = ""
+
+
 LOGPROBS = [
+    Break("logprobs.chat.there", edited("logprobs.chat", first(logprobs=None)), "not given"),
+    Break("logprobs.completion.there", edited("logprobs.completion", first(logprobs=None)), "not given"),
+    Break(
+        "logprobs.chat.joined",
+        edited("logprobs.chat", lambda b: b["choices"][0]["logprobs"]["content"].reverse()),
+        "the other way round",
+    ),
+    Break(
+        "logprobs.stream.same-tokens",
+        replaced("logprobs.chat-stream", '"token":"', '"token":"x'),
+        "others",
+    ),
+    Break(
+        "logprobs.stream.same-values",
+        replaced("logprobs.chat-stream", '"logprob":-', '"logprob":-9'),
+        "others",
+    ),
+    Break("logprobs.prompt.named", edited("logprobs.prompt", _prompt(_unnamed)), "no names"),
+    Break(
+        "completions.token-ids.counted", edited("logprobs.completion", usage(completion_tokens=3)), "one lost"
+    ),
+    Break(
+        "completions.token-ids.prompt", edited("logprobs.completion", _turned("prompt_token_ids")), "turned"
+    ),
+    Break(
+        "completions.token-ids.text",
+        edited("logprobs.detokenized", lambda b: b.update(prompt="The quick brown fox")),
+        "of another text",
+    ),
     Break("logprobs.answered", answered("logprobs.echo", 500), "echo fails"),
     Break("logprobs.chat.count", edited("logprobs.chat", usage(completion_tokens=9)), "an entry lost"),
     Break(

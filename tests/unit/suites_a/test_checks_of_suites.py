@@ -10,7 +10,8 @@ import pytest
 
 from pytest_vllm.checks import MUST
 from pytest_vllm.specs import SOURCES
-from tests.unit.suites_a.judging import AREAS, Check, checks, judge, real
+from tests.unit.judging import Check, judge
+from tests.unit.suites_a.judging import AREAS, checks, real
 from tests.unit.suites_a.table_chat import CHAT, MODELS, USAGE
 from tests.unit.suites_a.table_completions import COMPLETIONS, LOGPROBS, TOKENIZE
 

@@ -142,6 +142,7 @@ ERRORS = [
     Break(
         "another code in the stream", raw(one(STREAM), '"code": 400', '"code": 500'), ("errors.stream.code",)
     ),
+    Break("an error without a kind", raw(one(STREAM), '"type": "', '"kind": "'), ("errors.stream.shape",)),
     Break("left open", having(STREAM, error="ReadTimeout: no end"), ("errors.stream.closed",)),
     Break(
         "text after the error",

@@ -186,8 +186,25 @@ STREAMING = [
     ),
     Break(
         "another time each",
-        each_chunk(CHAT, lambda c: c.update(created=len(str(c)))),
+        each_chunk(CHAT, lambda c: c.update(created=c["created"] + len(str(c)))),
         ("stream.chunk.one-created",),
+    ),
+    Break(
+        "milliseconds",
+        each_chunk(ALL, lambda c: c.update(created=c["created"] * 1000)),
+        ("stream.chunk.dated",),
+    ),
+    Break(
+        "a stop that is not named",
+        each_chunk(STOP, _choice(lambda c: c.update(stop_reason=None))),
+        ("stream.stop.named",),
+    ),
+    Break(
+        "more cached than there is",
+        each_chunk(
+            CHAT, lambda c: c.get("usage") and c["usage"].update(prompt_tokens_details={"cached_tokens": 999})
+        ),
+        ("stream.usage.cached-part",),
     ),
     Break("another model", each_chunk(CHAT, lambda c: c.update(model="gpt-4")), ("stream.chunk.model",)),
     Break(

@@ -11,7 +11,8 @@ import pytest
 from pytest_vllm.exchanges import EXCHANGES, Case
 from pytest_vllm.facts import guarded_prefixes, metrics, nearest, routes, versions
 from pytest_vllm.locate import case_file
-from tests.unit.suites_b.judging import AREAS, checks, healthy, judge, server
+from tests.unit.judging import checks, judge, server
+from tests.unit.suites_b.judging import AREAS, healthy
 
 if TYPE_CHECKING:
     from pytest_vllm.target import Server

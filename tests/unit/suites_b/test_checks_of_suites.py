@@ -9,7 +9,8 @@ import pytest
 
 from pytest_vllm.checks import MUST
 from pytest_vllm.specs import SOURCES
-from tests.unit.suites_b.judging import AREAS, checks, healthy, judge
+from tests.unit.judging import checks, judge
+from tests.unit.suites_b.judging import AREAS, healthy
 from tests.unit.suites_b.table_errors import ERRORS
 from tests.unit.suites_b.table_metrics import CANCELLATION, METRICS
 from tests.unit.suites_b.table_probes import HEALTH, SECURITY
