@@ -166,6 +166,8 @@ def load_profiles(options: Options, rootdir: Path, notes: list[str]) -> dict[str
     try:
         if options.replay is not None:
             return _replayed(options.replay)
+        if options.service and not options.source:
+            raise pytest.UsageError("--vllm-service names a server of a file: pass --vllm-from=FILE too")
         names = options.profiles or ((_ATTACHED,) if options.url and not options.source else ())
         bases = [_base(name, rootdir) for name in names]
         bases += [_imported(options, notes)] if options.source else []

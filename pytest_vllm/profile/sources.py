@@ -54,7 +54,7 @@ class Document:
     def text(self) -> str:
         """The file's text. Raises ProfileError when it cannot be read."""
         try:
-            return self.file.read_text("utf-8")
+            return self.file.read_text("utf-8-sig")
         except OSError as error:
             raise ProfileError(f"{self.shown}: cannot be read: {error.strerror}") from error
         except UnicodeDecodeError as error:
@@ -149,6 +149,8 @@ def _at_path(given: str, rootdir: Path, base: Path | None) -> Document:
     for place in places:
         if place.is_file():
             return Document(place.stem, place.resolve(), "file", rootdir.resolve())
+    if places[0].is_dir():
+        raise ProfileError(f"no profile file {given}: {places[0]} is a folder; name a .toml file in it")
     raise ProfileError(f"no profile file {given}: {places[0]} does not exist")
 
 

@@ -69,7 +69,7 @@ class _Service:
         self.draft, self.name, self.node = draft, name, node
         origin = draft.origin
         beside = origin.folder / ".env"
-        values = dotenv(beside.read_text("utf-8")) if beside.is_file() else ()
+        values = dotenv(beside.read_text("utf-8-sig", "replace")) if beside.is_file() else ()
         known = {key: value for key, value, _ in values if value is not None}
         known |= {key: origin.environ[key] for key in known if key in origin.environ}
         self.names = Variables(origin, draft.note, known, origin.environ, kind="compose")

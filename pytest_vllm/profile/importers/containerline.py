@@ -169,7 +169,7 @@ def read_env_file(draft: Draft, written: str, line: int, *, required: bool = Tru
         if required:
             raise draft.origin.problem(line, f"the env file {written} is not there", f"put it at {path}")
         return
-    for name, value, number in dotenv(path.read_text("utf-8")):
+    for name, value, number in dotenv(path.read_text("utf-8-sig", "replace")):
         if value is None:
             pass_on(draft, name, line)
         else:

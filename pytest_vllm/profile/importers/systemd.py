@@ -139,7 +139,7 @@ def _from_file(
     written = entry.value.removeprefix("-")
     path = origin.path(_specifiers(origin, written))
     if path.is_file():
-        for name, value, number in dotenv(path.read_text("utf-8")):
+        for name, value, number in dotenv(path.read_text("utf-8-sig", "replace")):
             yield name, value, entry.line, f"in {written}:{number}"
     elif entry.value.startswith("-"):
         notes.append((entry.line, f"the environment file {path} is not there; it is optional"))

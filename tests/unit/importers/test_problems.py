@@ -218,3 +218,13 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
         imported(file, environ={})
 
     assert str(caught.value) == f"{file}: not UTF-8 text (byte 4); name the file that starts vLLM"
+
+
+def test_files_from_editors_that_mark_them(tmp_path: Path) -> None:
+    """A byte order mark is no content."""
+    (tmp_path / ".env").write_text("MODEL=a/b\n", "utf-8-sig")
+    (tmp_path / "c.yaml").write_text(
+        f"services:\n  v:\n    {VLLM}\n    command: --model ${{MODEL}}\n", "utf-8-sig"
+    )
+
+    assert imported(tmp_path / "c.yaml", environ={}).profile.server.model == "a/b"

@@ -12,6 +12,8 @@ from pytest_vllm.profile.model import Profile, Secret
 from pytest_vllm.profile.units import Share
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.unit.profile.conftest import Project
 
 FULL = """
@@ -248,3 +250,17 @@ def test_a_profile_in_pyproject_has_lines_too(project: Project) -> None:
         "pyproject.toml:4: unknown launcher 'dokcer' in [server]; did you mean 'docker'? "
         "(one of docker, podman, process, attach, sim)"
     )
+
+
+def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    """Some editors put one at the beginning."""
+    path = tmp_path / "marked.toml"
+    path.write_text('[server]\r\nlauncher = "sim"\r\nmodel = "m"\r\n', "utf-8-sig")
+
+    assert load(str(path), tmp_path).server.model == "m"
+
+
+def test_a_folder_is_no_profile(tmp_path: Path) -> None:
+    """It is said to be one, not to be missing."""
+    with pytest.raises(ProfileError, match=r"is a folder; name a \.toml file in it"):
+        load(f"{tmp_path}/", tmp_path)
