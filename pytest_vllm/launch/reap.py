@@ -159,9 +159,19 @@ def _folders() -> Iterator[Orphan]:
 
 
 def _files(runs: Path) -> Iterator[Orphan]:
-    for marker in (*runs.glob(f"*/{scratch.OWNER_FILE}"), *runs.glob(f"*/*/{scratch.OWNER_FILE}")):
-        folder = marker.parent
+    for folder in _subfolders(runs, 2):
+        marker = folder / scratch.OWNER_FILE
         yield from _marked(marker, "lock files", lambda folder=folder: remove_leftovers(folder))  # type: ignore[misc]
+
+
+def _subfolders(folder: Path, depth: int) -> Iterator[Path]:
+    """Folders below this one; others come and go meanwhile, which `Path.glob` does not bear."""
+    with contextlib.suppress(OSError):
+        for one in sorted(folder.iterdir()):
+            if one.is_dir() and not one.is_symlink():
+                yield one
+                if depth > 1:
+                    yield from _subfolders(one, depth - 1)
 
 
 def _marked(marker: Path, kind: str, remove: Callable[[], None]) -> Iterator[Orphan]:

@@ -30,6 +30,8 @@ NO_CONNECTION = "no connection to"
 NOT_SENT = "not sent"
 #: What an error begins with when the whole exchange took too long.
 TOO_SLOW = "not complete within"
+#: What an error begins with when a response that had begun did not go on.
+NO_BYTE = "no byte came for"
 
 
 class WireClient:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.wire.client import NO_CONNECTION, NOT_SENT, TOO_SLOW
+from pytest_vllm.wire.client import NO_BYTE, NO_CONNECTION, NOT_SENT, TOO_SLOW
 from pytest_vllm.wire.order import Queue, longest_chain, stages
 from pytest_vllm.wire.pace import RecordingReport, Span, aggregate_rate, generated_tokens
 from pytest_vllm.wire.recording import Recording, Request, Undecided
@@ -229,13 +229,17 @@ class _Recorder:
     def _watch(self, recording: Recording) -> None:
         """Notice a dead server, so that nobody waits for every time limit in turn."""
         refused = recording.status is None and recording.error.startswith(NO_CONNECTION)
-        silent = recording.status is None and recording.error.startswith(TOO_SLOW)
         self._refused = self._refused + 1 if refused else 0
-        self._silent = self._silent + 1 if silent else 0
+        # a hung engine lets refusals and lists of models through: only tokens show that it computes
+        if generated_tokens(recording):
+            self._silent = 0
+        elif recording.error.startswith((TOO_SLOW, NO_BYTE)):
+            self._silent += 1
         if self._refused >= REFUSALS:
             self._stop(f"{self._refused} exchanges in a row found no server at {self.server.url}")
         elif self._silent >= self.concurrency + REFUSALS:
-            self._stop(f"{self._silent} exchanges in a row got no answer from {self.server.url} in time")
+            what = f"{self._silent} exchanges got no answer from {self.server.url} in time"
+            self._stop(f"{what}, and no token came in between")
 
     def _stop(self, why: str) -> None:
         self.stopped = self.stopped or self.client.redactor.text(why)

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm import facts
@@ -23,9 +21,10 @@ from pytest_vllm.verdict import Level, Verdict
 from tests.defects.judging import judge_all
 from tests.defects.matrix import WORKERS, suites
 from tests.defects.recording import profile_for, record
+from tests.defects.room import end_with_parent, own_room, room
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 OLDEST = "0.10.0"
 
@@ -72,8 +71,8 @@ def run(version_and_seed: tuple[str, int]) -> Alarm:
     )
     expect = profile.expect.model_copy(update={"version": None, "capabilities": []})
     profile = profile.model_copy(update={"server": server, "expect": expect})
-    with tempfile.TemporaryDirectory(prefix="pytest-vllm-healthy-") as folder:
-        view = record(Path(folder), profile, items)
+    with room(f"healthy-{version}") as folder:
+        view = record(folder, profile, items)
     if isinstance(view, BootError):
         return Alarm(version, seed, (f"boot: {view.what}",), (), 0)
     results = [row for row in judge_all(checks, view) if row.level is Level.MUST]
@@ -85,10 +84,15 @@ def run(version_and_seed: tuple[str, int]) -> Alarm:
     return Alarm(version, seed, named[Verdict.FAIL], named[Verdict.UNDECIDED], passed)
 
 
-def run_all(runs: int, workers: int = WORKERS) -> list[Alarm]:
-    """So many runs, over several processes."""
-    with ProcessPoolExecutor(workers) as pool:
-        return list(pool.map(run, sample(runs)))
+def run_all(runs: int, workers: int = WORKERS, say: Callable[[Alarm], None] = lambda _: None) -> list[Alarm]:
+    """So many runs, over several processes; each is told as it comes."""
+    suites()  # before the processes are forked, so that they share it
+    alarms = []
+    with own_room(), ProcessPoolExecutor(workers, initializer=end_with_parent) as pool:
+        for alarm in pool.map(run, sample(runs)):
+            alarms.append(alarm)
+            say(alarm)
+    return alarms
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -98,11 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=WORKERS)
     options = parser.parse_args(argv)
     started = time.monotonic()
-    alarms = run_all(options.runs, options.workers)
-    for one in alarms:
-        for word, rows in (("FALSE ALARM", one.failed), ("undecided", one.undecided)):
-            for row in rows:
-                print(f"{word}  {one.version} seed {one.seed}  {row[:200]}")
+    alarms = run_all(options.runs, options.workers, _say)
     accused = sum(1 for one in alarms if one.failed)
     shown = {one.version for one in alarms}
     print(
@@ -111,6 +111,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{time.monotonic() - started:.0f} s"
     )
     return 1 if accused else 0
+
+
+def _say(alarm: Alarm) -> None:
+    print(f"{alarm.version} seed {alarm.seed}: {alarm.decided} MUST checks held", flush=True)
+    for word, rows in (("FALSE ALARM", alarm.failed), ("undecided", alarm.undecided)):
+        for row in rows:
+            print(f"{word}  {alarm.version} seed {alarm.seed}  {row[:200]}", flush=True)
 
 
 if __name__ == "__main__":

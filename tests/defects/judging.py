@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,9 @@ import pytest
 from pytest_vllm import judge
 from pytest_vllm.collect import area_of
 from pytest_vllm.exchanges import by_fixture_name, fixture_name, key_of
-from pytest_vllm.planning import check_key, exchanges_of, params_of, spec_of
+from pytest_vllm.measurements import Measurements
+from pytest_vllm.planning import check_key, exchanges_of, measurements_of, params_of, spec_of
+from pytest_vllm.preflight.roofline import Roofline
 from pytest_vllm.profile.derived import figures_of
 from pytest_vllm.verdict import Result, Verdict, grade
 from pytest_vllm.wire.recording import NotRun, Undecided
@@ -20,10 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_vllm.checks import CheckSpec
+    from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.restart import Restart
     from pytest_vllm.runstate import ServerState
-    from pytest_vllm.target import Server
+    from pytest_vllm.target import Capability, Server
     from pytest_vllm.wire.recording import Recording
 
 
@@ -42,7 +46,12 @@ class Check:
     params: Mapping[str, Any]
     keys: Mapping[str, str]
     exchanges: tuple[str, ...]
+    #: Fixture name -> key of each measurement that it judges.
+    measured: Mapping[str, str]
     item: pytest.Item = field(repr=False, compare=False)
+
+
+NOTHING_MEASURED = Measurements(Path("nowhere"))
 
 
 @dataclass(frozen=True)
@@ -53,11 +62,27 @@ class View:
     recordings: Mapping[str, Recording]
     log: tuple[tuple[float, str], ...] = ()
     restart: Restart | None = None
+    measurements: Measurements = NOTHING_MEASURED
 
     @property
     def server(self) -> Server:
         """The server's facts."""
         return self.state.server
+
+    @cached_property
+    def figures(self) -> Figures | None:
+        """The profile's figures, read once."""
+        return figures_of(self.profile, ROOT)
+
+    @cached_property
+    def roofline(self) -> Roofline | None:
+        """How measured speeds stand to them."""
+        return Roofline(self.figures, (line for _, line in self.log)) if self.figures else None
+
+    @property
+    def capabilities(self) -> Mapping[str, Capability]:
+        """What the server can do."""
+        return self.server.capabilities
 
     @property
     def profile(self) -> Profile:
@@ -112,6 +137,8 @@ def _check(item: pytest.Item) -> Check:
     known = by_fixture_name()
     arguments = item._fixtureinfo.argnames
     keys = {}
+    loads = {fixture_name(one.spec.id): key for key, one in measurements_of(item).items()}
+    measured = {name: loads[name] for name in arguments if name in loads}
     for name in arguments:
         if name in known:
             (keys[name],) = [p.key for p in planned.values() if _is_argument(p.key, name, item)]
@@ -124,6 +151,7 @@ def _check(item: pytest.Item) -> Check:
         params_of(item),
         keys,
         tuple(planned),
+        measured,
         item,
     )
 
@@ -193,14 +221,13 @@ def _result(check: Check, verdict: Verdict, reason: str, profile: str) -> Result
 def _argument(name: str, check: Check, view: View) -> Any:
     if name in check.keys:
         return view.get(check.keys[name])
+    if name in check.measured:
+        found = view.measurements.get(check.measured[name])
+        if found.skipped:
+            raise NotRun(found.skipped)
+        return found
     if name in check.params:
         return check.params[name]
-    return {
-        "vllm_recordings": view,
-        "vllm_server": view.server,
-        "vllm_profile": view.profile,
-        "vllm_capabilities": view.server.capabilities,
-        "vllm_log": view.log,
-        "vllm_restart": view.restart,
-        "vllm_figures": figures_of(view.profile, ROOT),
-    }[name]
+    if name == "vllm_recordings":
+        return view
+    return getattr(view, name.removeprefix("vllm_"))

@@ -3,101 +3,65 @@
     python -m tests.defects.matrix            every defect; writes docs/defect-matrix.md and .json
     python -m tests.defects.matrix NAME …     these only, printed in full, nothing written
 
-A defect that only rewrites answers is applied to recordings of a healthy simulator; any other is booted and
-recorded anew. The same checks judge both.
+A defect that only rewrites answers is applied to recordings of a healthy simulator and judged by every check
+that needs no load; any other is booted, recorded anew and judged by a part of the checks (part.py), or with
+--full by all of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.sim.defects.registry import Defect, all_defects
-from pytest_vllm.verdict import SIGNS_OF_LIFE, Verdict, decide
+from pytest_vllm.sim.defects.registry import all_defects
+from tests.defects import page
 from tests.defects.judging import Check, View, collect, judge_all, judge_changed
-from tests.defects.recording import profile_for, record, rewritten
+from tests.defects.outcome import Outcome, judged, killers, not_booted, summary
+from tests.defects.part import part_for
+from tests.defects.recording import hurried, profile_for, record, rewritten
+from tests.defects.room import end_with_parent, own_room, room
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pytest
 
-    from pytest_vllm.profile.model import Profile
     from pytest_vllm.verdict import Result
 
 ROOT = Path(__file__).parents[2]
-BOOT_AREA = "boot"
 #: Its checks are of a longer tier, and each of its defects needs two starts: test_restart.py runs them.
 ELSEWHERE = "restart"
-WORKERS = 2
+WORKERS = 3
 MOST_UNRELATED = 10
-CAUGHT = (Verdict.FAIL, Verdict.ADVISORY)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What the suites said about one defect.
-
-    Args:
-        defect: its name.
-        area: the area it belongs to.
-        failed: MUST checks that fail, the likeliest culprit first.
-        advisory: SHOULD and INFO checks that fail.
-        unrelated: failing MUST checks of other areas that the defect does not name.
-        undecided: how many checks could not be decided.
-        boot: why the server did not boot; empty when it did.
-        cause: id of the known cause that the start was found to fail for.
-        seconds: recording and judging.
-        live: whether it was booted, instead of applied to recordings.
-        expected: the checks that the defect names.
-    """
-
-    defect: str
-    area: str
-    failed: tuple[str, ...] = ()
-    areas: tuple[str, ...] = ()
-    advisory: tuple[str, ...] = ()
-    unrelated: tuple[str, ...] = ()
-    undecided: int = 0
-    boot: str = ""
-    cause: str = ""
-    seconds: float = 0.0
-    live: bool = False
-    expected: tuple[str, ...] = ()
-    reasons: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def caught(self) -> bool:
-        """Whether the gate says NO-GO, or does not open, for the cause that the defect names if it does."""
-        causes = [name for name in self.expected if name.startswith("boot:")]
-        return bool(self.failed or self.boot) and (not causes or f"boot:{self.cause}" in causes)
-
-    @property
-    def diagnosed(self) -> bool:
-        """Whether the first thing that a person reads names the right area."""
-        if self.boot:
-            return self.area == BOOT_AREA
-        return bool(self.areas) and self.areas[0] == self.area
+#: Defects that one process judges in turn over the same healthy recordings.
+BATCH = 25
 
 
 @cache
 def suites() -> tuple[list[Check], list[pytest.Item]]:
-    """Every check, collected once per process."""
+    """Every check, collected once."""
     return collect()
+
+
+@cache
+def recorded_only() -> list[Check]:
+    """The checks that need no load: what a rewritten answer is judged by."""
+    return [check for check in suites()[0] if not check.measured]
 
 
 @cache
 def healthy(needs: tuple[str, ...] = (), environ: tuple[str, ...] = (), profile: str = "sim") -> View:
     """Recordings of a healthy simulator with these serve arguments and environment."""
-    outcome = _boot(profile_for(needs=needs, environ=environ, name=profile))
+    with room("healthy") as folder:
+        items = [check.item for check in recorded_only()]
+        outcome = record(folder, profile_for(needs=needs, environ=environ, name=profile), items)
     if isinstance(outcome, BootError):
         raise outcome
     return rewritten(outcome)
@@ -108,102 +72,70 @@ def healthy_results(
     needs: tuple[str, ...] = (), environ: tuple[str, ...] = (), profile: str = "sim"
 ) -> list[Result]:
     """What every check says of that healthy simulator."""
-    return judge_all(suites()[0], healthy(needs, environ, profile))
+    return judge_all(recorded_only(), healthy(needs, environ, profile))
 
 
-def _boot(profile: Profile) -> View | BootError:
-    _, items = suites()
-    with tempfile.TemporaryDirectory(prefix="vllm-matrix-", ignore_cleanup_errors=True) as folder:
-        return record(Path(folder), profile, items)
-
-
-def outcome_of(name: str) -> Outcome:
-    """Break the simulator by one defect and judge it by every check."""
+def outcome_of(name: str, *, full: bool = False) -> Outcome:
+    """Break the simulator by one defect and judge it."""
     defect = all_defects()[name]
-    started = time.monotonic()
-    checks, _ = suites()
     if defect.rewrites:
         config = (defect.needs, defect.environ, defect.profile)
-        before = healthy(*config)
-        results = judge_changed(checks, before, healthy_results(*config), rewritten(before, defect))
-        return _judged(defect, results, time.monotonic() - started)
-    view = _boot(profile_for([name], name=defect.profile))
+        before, said = healthy(*config), healthy_results(*config)
+        started = time.monotonic()
+        results = judge_changed(recorded_only(), before, said, rewritten(before, defect))
+        return judged(defect, results, time.monotonic() - started)
+    started = time.monotonic()
+    checks, _ = suites()
+    chosen = checks if full else part_for(defect, checks)
+    with room(name) as folder:
+        profile = hurried(profile_for([name], name=defect.profile))
+        view = record(folder, profile, [check.item for check in chosen])
     if isinstance(view, BootError):
-        return _not_booted(defect, view, time.monotonic() - started)
-    return _judged(defect, judge_all(checks, view), time.monotonic() - started)
+        return not_booted(defect, view, time.monotonic() - started)
+    return judged(defect, judge_all(chosen, view), time.monotonic() - started)
 
 
-def _not_booted(defect: Defect, error: BootError, seconds: float) -> Outcome:
-    why = f"{error.what}; {error.means}" if error.means else error.what
-    return Outcome(
-        defect.name,
-        defect.area,
-        boot=why,
-        cause=error.cause,
-        seconds=round(seconds, 2),
-        live=True,
-        expected=defect.catches,
-    )
-
-
-def _judged(defect: Defect, results: Sequence[Result], seconds: float) -> Outcome:
-    failed = decide(results).failed
-    related = {name.partition("[")[0] for name in defect.catches}
-    unrelated = {
-        r.check.partition("[")[0]
-        for r in failed
-        if r.area != defect.area and r.check.partition("[")[0] not in related
-    }
-    if any(r.check in SIGNS_OF_LIFE for r in failed):
-        unrelated = set()  # where nothing is generated everything fails, and the verdict says so first
-    wrong = [r for r in results if r.verdict in CAUGHT]
-    return Outcome(
-        defect=defect.name,
-        area=defect.area,
-        failed=tuple(r.check for r in failed),
-        areas=tuple(r.area for r in failed),
-        advisory=tuple(r.check for r in results if r.verdict is Verdict.ADVISORY),
-        unrelated=tuple(sorted(unrelated)),
-        undecided=sum(1 for r in results if r.verdict is Verdict.UNDECIDED),
-        seconds=round(seconds, 2),
-        live=not defect.rewrites,
-        expected=defect.catches,
-        reasons={r.check: r.reason for r in wrong},
-    )
-
-
-def run(names: Sequence[str], workers: int = WORKERS) -> list[Outcome]:
-    """The outcomes of these defects, in order, over several processes."""
-    if workers == 1 or len(names) == 1:
-        return [outcome_of(name) for name in names]
+def batches(names: Sequence[str]) -> list[list[str]]:
+    """What one process does in turn: what is booted first, one by one, then those that share recordings."""
     known = all_defects()
-    # neighbours share a healthy recording: sorted by what they need, dealt out in turn
-    ordered = sorted(
-        names, key=lambda name: (not known[name].rewrites, known[name].profile, known[name].needs, name)
-    )
-    with ProcessPoolExecutor(workers) as pool:
-        done = {one.defect: one for one in pool.map(outcome_of, ordered)}
+    alike: dict[object, list[str]] = defaultdict(list)
+    for name in names:
+        one = known[name]
+        alike[(one.profile, one.needs, one.environ) if one.rewrites else name].append(name)
+    parts = [group[at : at + BATCH] for group in alike.values() for at in range(0, len(group), BATCH)]
+    return sorted(parts, key=lambda part: known[part[0]].rewrites)
+
+
+def _outcomes_of(names: Sequence[str], full: bool) -> list[Outcome]:
+    return [outcome_of(name, full=full) for name in names]
+
+
+def run(
+    names: Sequence[str],
+    workers: int = WORKERS,
+    *,
+    full: bool = False,
+    say: Callable[[Outcome], None] = lambda _: None,
+) -> list[Outcome]:
+    """The outcomes of these defects, in order, over several processes; each is told as it comes."""
+    suites()  # before the processes are forked, so that they share it
+    done: dict[str, Outcome] = {}
+    with own_room(), ProcessPoolExecutor(workers, initializer=end_with_parent) as pool:
+        tasks = [pool.submit(_outcomes_of, part, full) for part in batches(names)]
+        try:
+            for task in as_completed(tasks):
+                for outcome in task.result():
+                    done[outcome.defect] = outcome
+                    say(outcome)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [done[name] for name in names]
 
 
-def killers(outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
-    """Check id -> the defects under which it fails."""
-    found: dict[str, list[str]] = {check.spec.id: [] for check in suites()[0]}
-    for outcome in outcomes:
-        for check in {key.partition("[")[0] for key in (*outcome.failed, *outcome.advisory)}:
-            found.setdefault(check, []).append(outcome.defect)
-    return found
-
-
-def summary(outcomes: Sequence[Outcome]) -> str:
-    """`N defects, N caught, 0 missed; M checks, M with a killer`."""
-    caught = sum(outcome.caught for outcome in outcomes)
-    by_check = killers(outcomes)
-    killed = sum(1 for names in by_check.values() if names)
-    return (
-        f"{len(outcomes)} defects, {caught} caught, {len(outcomes) - caught} missed; "
-        f"{len(by_check)} checks, {killed} with a killer"
-    )
+def check_ids() -> list[str]:
+    """The ids of every check."""
+    return sorted({check.spec.id for check in suites()[0]})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -211,39 +143,47 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.defects.matrix", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="defects; all of them unless given")
     parser.add_argument("--area", help="only the defects of this area")
+    parser.add_argument("--live", action="store_true", help="only defects that are booted")
+    parser.add_argument("--full", action="store_true", help="judge booted defects by every check")
     parser.add_argument("--workers", type=int, default=WORKERS)
     options = parser.parse_args(argv)
     known = all_defects()
-    chosen = [n for n, d in known.items() if d.area != ELSEWHERE and options.area in (None, d.area)]
-    names = options.names or chosen
+    names = options.names or [
+        name
+        for name, one in known.items()
+        if one.area != ELSEWHERE and options.area in (None, one.area) and not (options.live and one.rewrites)
+    ]
     unknown = [name for name in names if name not in known]
     if unknown:
         parser.error(f"no defect {', '.join(unknown)}; `pytest-vllm defects` lists them")
+    whole = not (options.names or options.area or options.live)
     started = time.monotonic()
-    outcomes = run(names, options.workers)
-    whole = not options.names and options.area is None
-    for outcome in outcomes:
-        if not whole or not outcome.caught:
-            _print(outcome)
+    counter = _Counter(len(names), started, in_full=bool(options.names))
+    outcomes = run(names, options.workers, full=options.full, say=counter.say)
+    by_check = killers(outcomes, check_ids())
+    said = summary(outcomes, by_check)
     if whole:
-        from tests.defects import page
-
-        page.write(outcomes, killers(outcomes), summary(outcomes), ROOT / "docs")
-    print(f"{summary(outcomes)}; {time.monotonic() - started:.0f} s")
+        page.write(outcomes, by_check, said, ROOT / "docs", full=options.full)
+        for check in [check for check, names in by_check.items() if not names]:
+            print(f"no killer  {check}")
+    print(f"{said}; {time.monotonic() - started:.0f} s")
     return 0 if all(outcome.caught for outcome in outcomes) else 1
 
 
-def _print(outcome: Outcome) -> None:
-    state = "caught" if outcome.caught else "MISSED"
-    where = "diagnosed" if outcome.diagnosed else "NOT DIAGNOSED"
-    print(f"{state}, {where}  {outcome.defect} ({outcome.area})  {outcome.seconds} s")
-    rows: list[Any] = [("boot", f"{outcome.cause or 'unknown'}: {outcome.boot}")] if outcome.boot else []
-    rows += [("failed", f"{name}: {outcome.reasons[name][:140]}") for name in outcome.failed]
-    rows += [("advisory", f"{name}: {outcome.reasons[name][:100]}") for name in outcome.advisory]
-    rows += [("unrelated", ", ".join(outcome.unrelated))] if outcome.unrelated else []
-    rows += [("undecided", outcome.undecided)] if outcome.undecided else []
-    for label, text in rows:
-        print(f"    {label:10} {text}")
+class _Counter:
+    """Prints outcomes as they come: how many are done, how long the rest may take."""
+
+    def __init__(self, total: int, started: float, *, in_full: bool) -> None:
+        self.total, self.started, self.in_full, self.done = total, started, in_full, 0
+
+    def say(self, outcome: Outcome) -> None:
+        self.done += 1
+        spent = time.monotonic() - self.started
+        left = spent / self.done * (self.total - self.done)
+        head, *rest = outcome.lines()
+        print(f"{self.done}/{self.total} {spent:.0f} s, {left:.0f} s left  {head}", flush=True)
+        if self.in_full or not (outcome.caught and outcome.diagnosed):
+            print(*rest, sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,26 +6,38 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from tests.defects.part import SAMPLE, WIDE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tests.defects.matrix import Outcome
+    from tests.defects.outcome import Outcome
 
 SHOWN = 3
+PART = (
+    "every check of its area and of those that tell whether a server lives,\nthose that it names and a fixed "
+    f"sample of the others (1 of {SAMPLE}, none over more than {WIDE} exchanges);\n`--full` asks every check"
+)
 
 
 def write(
-    outcomes: Sequence[Outcome], killers: Mapping[str, Sequence[str]], summary: str, folder: Path
+    outcomes: Sequence[Outcome],
+    killers: Mapping[str, Sequence[str]],
+    summary: str,
+    folder: Path,
+    *,
+    full: bool = False,
 ) -> None:
     """Write defect-matrix.md and defect-matrix.json into the folder."""
     body = {
         "summary": summary,
+        "full": full,
         "defects": [_entry(outcome) for outcome in outcomes],
         "checks": {check: sorted(names) for check, names in sorted(killers.items())},
     }
     (folder / "defect-matrix.json").write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", "utf-8")
-    (folder / "defect-matrix.md").write_text(_markdown(outcomes, killers, summary), "utf-8")
+    (folder / "defect-matrix.md").write_text(_markdown(outcomes, killers, summary, full=full), "utf-8")
 
 
 def _entry(outcome: Outcome) -> dict[str, object]:
@@ -34,18 +46,22 @@ def _entry(outcome: Outcome) -> dict[str, object]:
     return {**entry, "caught": outcome.caught, "diagnosed": outcome.diagnosed}
 
 
-def _markdown(outcomes: Sequence[Outcome], killers: Mapping[str, Sequence[str]], summary: str) -> str:
+def _markdown(
+    outcomes: Sequence[Outcome], killers: Mapping[str, Sequence[str]], summary: str, *, full: bool
+) -> str:
     diagnosed = sum(outcome.diagnosed for outcome in outcomes)
     lines = [
         "# Checks against defects",
         "",
         f"{summary}. The first failing check names the defect's area in {diagnosed} of {len(outcomes)}.",
         "",
-        "Simulated: each row is the simulator, broken by one defect, judged by every check of the suites.",
+        "Simulated: each row is the simulator, broken by one defect. A defect that rewrites answers is",
+        "judged by every check of the suites that needs no load, one that must be booted (live) by",
+        f"{'every check' if full else PART}.",
         "Made by `python -m tests.defects.matrix`; do not edit. Checks in the order of the verdict.",
         "",
-        "| defect | area | caught by | also failing elsewhere | undecided |",
-        "| --- | --- | --- | --- | --- |",
+        "| defect | area | judged by | caught by | also failing elsewhere | undecided |",
+        "| --- | --- | --- | --- | --- | --- |",
         *[_row(outcome) for outcome in outcomes],
         "",
         "## Checks and their killers",
@@ -62,6 +78,7 @@ def _row(outcome: Outcome) -> str:
     cells = [
         f"`{outcome.defect}`",
         outcome.area,
+        f"{outcome.checks}{', live' if outcome.live else ''}",
         caught or "**missed**",
         _some(outcome.unrelated),
         str(outcome.undecided),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.gate import Gate
 from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.measurements import Measurements
 from pytest_vllm.options import Options
-from pytest_vllm.planning import wanted
+from pytest_vllm.planning import measured_by, wanted
 from pytest_vllm.profile.load import load
 from pytest_vllm.report.progress import Progress
 from pytest_vllm.restart import read_restart
@@ -44,17 +45,29 @@ def profile_for(
     return with_defects(profile.model_copy(update={"server": server, "defects": list(defects)}))
 
 
+def hurried(profile: Profile) -> Profile:
+    """The profile with less patience for a server that hangs, where it is the simulator at its own speed."""
+    if profile.name != "sim":
+        return profile
+    patience = profile.record.model_copy(update={"silence": 2.0, "timeout": 6.0})
+    boot = profile.boot.model_copy(update={"stalled": 5.0, "timeout": 15.0})
+    return profile.model_copy(update={"record": patience, "boot": boot})
+
+
 def record(folder: Path, profile: Profile, items: list[pytest.Item]) -> View | BootError:
     """Boot, probe and record; a boot that fails is an outcome too."""
     session = GateSession(Options(profiles=(profile.name,)), folder, {profile.name: profile})
     gate = Gate(session, Progress(io.StringIO()))
     with gate:
         try:
-            state = gate.open(profile.name, wanted(items))
+            state = gate.open(profile.name, wanted(items), measured_by(items))
         except BootError as error:
             return error
     recordings = {key: state.store.get(key) for key in state.store.keys()}  # noqa: SIM118
-    return View(state, recordings, state.log(), read_restart(state.folder))
+    measured = Measurements(state.folder)
+    for key in measured.keys():  # noqa: SIM118 - read now, while the folder is there
+        measured.get(key)
+    return View(state, recordings, state.log(), read_restart(state.folder), measured)
 
 
 def rewritten(view: View, *defects: Defect) -> View:

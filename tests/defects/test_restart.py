@@ -11,7 +11,8 @@ from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.sim.defects.registry import all_defects
 from pytest_vllm.verdict import Verdict
 from tests.defects.judging import Check, collect, judge_all
-from tests.defects.matrix import CAUGHT, ELSEWHERE
+from tests.defects.matrix import ELSEWHERE
+from tests.defects.outcome import CAUGHT
 from tests.defects.recording import profile_for, record
 
 if TYPE_CHECKING:

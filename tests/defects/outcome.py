@@ -1,0 +1,143 @@
+"""What the suites said about one defect, and what a whole matrix says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_vllm.verdict import SIGNS_OF_LIFE, Verdict, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_vllm.launch.protocol import BootError
+    from pytest_vllm.sim.defects.registry import Defect
+    from pytest_vllm.verdict import Result
+
+BOOT_AREA = "boot"
+CAUGHT = (Verdict.FAIL, Verdict.ADVISORY)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the suites said about one defect.
+
+    Args:
+        defect: its name.
+        area: the area it belongs to.
+        failed: MUST checks that fail, the likeliest culprit first.
+        areas: their areas.
+        advisory: SHOULD and INFO checks that fail.
+        unrelated: failing MUST checks of other areas that the defect does not name.
+        undecided: how many checks could not be decided.
+        checks: how many checks judged it.
+        boot: why the server did not boot; empty when it did.
+        cause: id of the known cause that the start was found to fail for.
+        seconds: recording and judging.
+        live: whether it was booted, instead of applied to recordings.
+        expected: the checks that the defect names.
+        reasons: what each failing check says.
+    """
+
+    defect: str
+    area: str
+    failed: tuple[str, ...] = ()
+    areas: tuple[str, ...] = ()
+    advisory: tuple[str, ...] = ()
+    unrelated: tuple[str, ...] = ()
+    undecided: int = 0
+    checks: int = 0
+    boot: str = ""
+    cause: str = ""
+    seconds: float = 0.0
+    live: bool = False
+    expected: tuple[str, ...] = ()
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def caught(self) -> bool:
+        """Whether the gate says NO-GO, or does not open, for the cause that the defect names if it does."""
+        causes = [name for name in self.expected if name.startswith("boot:")]
+        return bool(self.failed or self.boot) and (not causes or f"boot:{self.cause}" in causes)
+
+    @property
+    def diagnosed(self) -> bool:
+        """Whether the first thing that a person reads names the right area."""
+        if self.boot:
+            return self.area == BOOT_AREA
+        return bool(self.areas) and self.areas[0] == self.area
+
+    def lines(self) -> Iterator[str]:
+        """All of it, for people."""
+        state = "caught" if self.caught else "MISSED"
+        where = "diagnosed" if self.diagnosed else "NOT DIAGNOSED"
+        yield f"{state}, {where}  {self.defect} ({self.area})  {self.seconds} s"
+        rows = [("boot", f"{self.cause or 'unknown'}: {self.boot}")] if self.boot else []
+        rows += [("failed", f"{name}: {self.reasons[name][:140]}") for name in self.failed]
+        rows += [("advisory", f"{name}: {self.reasons[name][:100]}") for name in self.advisory]
+        rows += [("unrelated", ", ".join(self.unrelated))] if self.unrelated else []
+        rows += [("undecided", str(self.undecided))] if self.undecided else []
+        for label, text in rows:
+            yield f"    {label:10} {text}"
+
+
+def not_booted(defect: Defect, error: BootError, seconds: float) -> Outcome:
+    """The outcome of a defect that keeps the server from starting."""
+    why = f"{error.what}; {error.means}" if error.means else error.what
+    return Outcome(
+        defect.name,
+        defect.area,
+        boot=why,
+        cause=error.cause,
+        seconds=round(seconds, 2),
+        live=True,
+        expected=defect.catches,
+    )
+
+
+def judged(defect: Defect, results: Sequence[Result], seconds: float) -> Outcome:
+    """The outcome of a defect by what every check says."""
+    failed = decide(results).failed
+    related = {bare(name) for name in defect.catches}
+    unrelated = {bare(r.check) for r in failed if r.area != defect.area} - related
+    if any(r.check in SIGNS_OF_LIFE for r in failed):
+        unrelated = set()  # where nothing is generated everything fails, and the verdict says so first
+    wrong = [r for r in results if r.verdict in CAUGHT]
+    return Outcome(
+        defect=defect.name,
+        area=defect.area,
+        failed=tuple(r.check for r in failed),
+        areas=tuple(r.area for r in failed),
+        advisory=tuple(r.check for r in results if r.verdict is Verdict.ADVISORY),
+        unrelated=tuple(sorted(unrelated)),
+        undecided=sum(1 for r in results if r.verdict is Verdict.UNDECIDED),
+        checks=len(results),
+        seconds=round(seconds, 2),
+        live=not defect.rewrites,
+        expected=defect.catches,
+        reasons={r.check: r.reason for r in wrong},
+    )
+
+
+def bare(key: str) -> str:
+    """A check's id, without its case."""
+    return key.partition("[")[0]
+
+
+def killers(outcomes: Iterable[Outcome], checks: Iterable[str]) -> dict[str, list[str]]:
+    """Check id -> the defects under which it fails, for these checks."""
+    found: dict[str, list[str]] = {check: [] for check in checks}
+    for outcome in outcomes:
+        for check in {bare(key) for key in (*outcome.failed, *outcome.advisory)}:
+            found.setdefault(check, []).append(outcome.defect)
+    return found
+
+
+def summary(outcomes: Sequence[Outcome], by_check: dict[str, list[str]]) -> str:
+    """`N defects, N caught, 0 missed; M checks, M with a killer`."""
+    caught = sum(outcome.caught for outcome in outcomes)
+    killed = sum(1 for names in by_check.values() if names)
+    return (
+        f"{len(outcomes)} defects, {caught} caught, {len(outcomes) - caught} missed; "
+        f"{len(by_check)} checks, {killed} with a killer"
+    )
