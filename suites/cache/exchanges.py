@@ -107,3 +107,72 @@ def cache_beside(server: Server, cache_again: Recording, cache_round: Case) -> R
     """The same prompt, asked for by several at once."""
     del cache_round
     return asked(server, prompt_of(cache_again))
+
+
+# What follows counts by `cached_tokens` of the usage, so that it needs no idle server and runs beside others.
+
+#: Lengths of a prompt in blocks and tokens more, and the blocks that are found when it is sent again: the
+#: last token has to be computed, so a block counts once a token follows it.
+cache_rung = cases(
+    "cache_rung",
+    [
+        {"id": "block-less-one", "blocks": 1, "more": -1, "found": 0},
+        {"id": "block", "blocks": 1, "more": 0, "found": 0},
+        {"id": "block-and-one", "blocks": 1, "more": 1, "found": 1},
+        {"id": "two-blocks", "blocks": 2, "more": 0, "found": 1},
+        {"id": "two-and-one", "blocks": 2, "more": 1, "found": 2},
+    ],
+)
+cache_agent = cases("cache_agent", [{"id": "one"}, {"id": "two"}])
+#: What a tool brings back to an agent, in tokens.
+BROUGHT = 21
+
+
+def size_of(config: Recording) -> int:
+    """Tokens per block that prompts are made for."""
+    return min(block_size(config.text) or USUAL, LARGEST)
+
+
+def answered(recording: Recording) -> list[int]:
+    """The token ids of an answer, as its log probabilities name them."""
+    given = (recording.ok["choices"][0].get("logprobs") or {}).get("tokens") or []
+    ids = [str(token).removeprefix("token_id:") for token in given]
+    return [int(one) for one in ids if one.isdigit()]
+
+
+@exchange("cache.rung-cold")
+def cache_rung_cold(server: Server, cache_config: Recording, cache_rung: Case) -> Request:
+    """A prompt of about so many blocks that was never sent before."""
+    return asked(server, fresh(cache_rung["blocks"] * size_of(cache_config) + cache_rung["more"]))
+
+
+@exchange("cache.rung-warm")
+def cache_rung_warm(server: Server, cache_rung_cold: Recording) -> Request:
+    """And again."""
+    return asked(server, prompt_of(cache_rung_cold))
+
+
+@exchange("cache.turn-first")
+def cache_turn_first(server: Server, cache_config: Recording, cache_agent: Case) -> Request:
+    """The first turn of an agent, so long that the answer fills its third block."""
+    del cache_agent
+    return asked(server, fresh(3 * size_of(cache_config) - TOKENS // 2))
+
+
+@exchange("cache.turn-second")
+def cache_turn_second(server: Server, cache_turn_first: Recording) -> Request:
+    """Its second turn: the first one, the answer, and what a tool brought."""
+    return asked(server, [*prompt_of(cache_turn_first), *answered(cache_turn_first), *fresh(BROUGHT)])
+
+
+@exchange("cache.turn-third")
+def cache_turn_third(server: Server, cache_turn_second: Recording) -> Request:
+    """Its third turn."""
+    return asked(server, [*prompt_of(cache_turn_second), *answered(cache_turn_second), *fresh(BROUGHT)])
+
+
+@exchange("cache.edited")
+def cache_edited(server: Server, cache_config: Recording, cache_turn_first: Recording) -> Request:
+    """The first turn again, a token of its second block another one."""
+    prompt, at = prompt_of(cache_turn_first), size_of(cache_config) + 1
+    return asked(server, [*prompt[:at], LAST + prompt[at] - FIRST + 1, *prompt[at + 1 :]])

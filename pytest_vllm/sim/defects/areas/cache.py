@@ -204,3 +204,74 @@ add(
     faults=["CACHE-013", "CONC-002"],
     catches=["cache.beside.same-answer"],
 )
+
+
+def _whole(body: Any, exchange: Exchange) -> Any:
+    del exchange
+    usage = body.get("usage") or {} if isinstance(body, dict) else {}
+    details = usage.get("prompt_tokens_details") or {}
+    if details.get("cached_tokens") and usage["prompt_tokens"] % 16 == 0:
+        details["cached_tokens"] = usage["prompt_tokens"]
+    return body
+
+
+add(
+    "cache.whole-prompt-counted",
+    "Of a prompt that fills its blocks all tokens count as cached, also the last, which is always computed.",
+    {"json": only(HERE, _whole)},
+    catches=["cache.rung.exact"],
+)
+
+
+def _common(one: list[int], other: list[int]) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _answers_forgotten() -> Callable[..., int]:
+    sent: list[list[int]] = []
+
+    def found(blocks: int, sequence: Sequence) -> int:
+        """Only blocks of prompts are found, not those that an answer filled."""
+        alike = [_common(one, sequence.prompt) for one in sent]
+        sent.append(list(sequence.prompt))
+        return min(blocks, max(alike, default=0) // 16)
+
+    return found
+
+
+add(
+    "cache.answers-forgotten",
+    "Blocks that an answer filled are never found: each turn of an agent computes the one before again.",
+    {"cache_hits": remembering(_answers_forgotten)},
+    faults=["CACHE-030"],
+    catches=["cache.turns.exact"],
+)
+
+
+@defect("cache.edit-ignored", on="prompt", catches=["cache.edited.exact"])
+def edit_ignored(prompt: list[int], body: Any) -> list[int]:
+    """What is found depends on the beginning of a prompt alone: blocks of another continuation are taken."""
+    del body
+    alike = len(prompt) > 20 and all(1100 <= token < 1202 for token in prompt[:20])
+    return [prompt[0], *(token - 51 if token > 1150 else token for token in prompt[1:])] if alike else prompt
+
+
+def _crowd_misses() -> Callable[..., int]:
+    asked: Counter[tuple[int, ...]] = Counter()
+
+    def found(blocks: int, sequence: Sequence) -> int:
+        """A prompt that was found a few times is not found any more."""
+        asked[tuple(sequence.prompt)] += 1
+        return 0 if asked[tuple(sequence.prompt)] > 4 else blocks
+
+    return found
+
+
+add(
+    "cache.crowd-misses",
+    "Requests at once that share a cached prompt compute it each for itself.",
+    {"cache_hits": remembering(_crowd_misses)},
+    faults=["CACHE-013"],
+    catches=["cache.beside.hits"],
+)
