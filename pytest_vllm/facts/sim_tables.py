@@ -1,7 +1,7 @@
-"""Make the simulator's fact tables (`sim-*.json`) from the collected vLLM facts.
+"""Make the simulator's own fact tables (`sim-*.json`) from the collected vLLM facts.
 
 Run `python -m pytest_vllm.facts.sim_tables FOLDER` with the folder that holds flags.json, metrics.json,
-parsers.json, fields.json, openapi-0.32.0.json and metrics-0.32.0.txt. Running it on facts that know one more
+fields.json, openapi-0.32.0.json and metrics-0.32.0.txt. Running it on facts that know one more
 version is how the simulator learns that version.
 """
 
@@ -79,16 +79,6 @@ def flags(facts: dict[str, Any]) -> dict[str, Any]:
             "reappears": flag.get("reappears", "").split(" ")[0],
         }
     return table
-
-
-def parsers(facts: dict[str, Any]) -> dict[str, Any]:
-    """Tool and reasoning parser names: [added, removed]."""
-    return {
-        kind: {
-            name: [entry["added"].lstrip("<="), entry.get("removed", "")] for name, entry in entries.items()
-        }
-        for kind, entries in facts["parsers"].items()
-    }
 
 
 def metrics(facts: dict[str, Any], text: str) -> dict[str, Any]:
@@ -178,11 +168,8 @@ def main(folder: Path) -> None:
         return json.loads((folder / name).read_text("utf-8"))
 
     write("flags", flags(read("flags.json")))
-    write("parsers", parsers(read("parsers.json")))
     write("metrics", metrics(read("metrics.json"), (folder / "metrics-0.32.0.txt").read_text("utf-8")))
     write("schema", schema(read("openapi-0.32.0.json"), read("fields.json")))
-    routes = read("routes.json")
-    write("routes", {"guarded": routes["api_key_guarded_prefixes"], "routes": routes["routes"]})
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest_vllm.facts
+from pytest_vllm.facts.timeline import read
 
 NEWEST = "0.33.0"
 DEFAULT = "0.32.0"
@@ -82,5 +83,35 @@ def _key_of_text(text: str) -> tuple[int, ...]:
 
 @cache
 def facts(name: str) -> Any:
-    """One of the simulator's fact tables, `facts/sim-NAME.json`."""
+    """One of the simulator's own fact tables, `facts/sim-NAME.json`."""
     return json.loads(Path(pytest_vllm.facts.__file__).with_name(f"sim-{name}.json").read_text("utf-8"))
+
+
+@cache
+def parsers(kind: str) -> dict[str, list[str]]:
+    """Names of `tool` or `reasoning` parsers, each with its span."""
+    entries = read("parsers")["entries"].items()
+    return {key.partition("/")[2]: _span(entry) for key, entry in entries if key.startswith(f"{kind}/")}
+
+
+@cache
+def routes() -> dict[str, dict[str, Any]]:
+    """Routes by path: `span`, and whatever else is known of them."""
+    return {
+        path: {**{name: _steps(value) for name, value in entry.items()}, "span": _span(entry)}
+        for path, entry in read("routes")["entries"].items()
+    }
+
+
+def guarded_prefixes() -> Any:
+    """Beginnings of the paths that an API key guards, by version."""
+    return _steps(read("routes")["guarded_prefixes"])
+
+
+def _span(entry: dict[str, Any]) -> list[str]:
+    return [entry.get("added") or pytest_vllm.facts.versions()[0], entry.get("removed", "")]
+
+
+def _steps(value: Any) -> Any:
+    """A value by version as `Version.pick` reads it."""
+    return value["@"] if isinstance(value, dict) and set(value) == {"@"} else value

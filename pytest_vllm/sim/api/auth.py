@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.sim.api.reply import Reply
-from pytest_vllm.sim.versions import facts
+from pytest_vllm.sim.versions import guarded_prefixes
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.http.request import Request
@@ -19,7 +19,7 @@ def refused(request: Request, settings: Settings) -> bool:
     """Whether the key guards this path and the request does not carry it."""
     if not settings.api_keys or request.method == "OPTIONS":
         return False
-    prefixes = settings.version.pick(facts("routes")["guarded"])
+    prefixes = settings.version.pick(guarded_prefixes())
     root = (settings.args.get("root_path") or "").rstrip("/")
     path = request.path.removeprefix(root)
     if not path.startswith(tuple(prefixes)):

@@ -15,7 +15,7 @@ from pytest_vllm.sim.api import (
     responses,
     rest,
 )
-from pytest_vllm.sim.versions import facts
+from pytest_vllm.sim.versions import routes
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
@@ -99,7 +99,7 @@ def add_routes(server: Server) -> None:
 
 def served(path: str, settings: Settings) -> bool:
     """Whether this server has a path."""
-    entry = facts("routes")["routes"].get(path)
+    entry = routes().get(path)
     if settings.args.get("disable_fastapi_docs") and path in (
         "/docs",
         "/docs/oauth2-redirect",
@@ -109,7 +109,7 @@ def served(path: str, settings: Settings) -> bool:
         return False
     if entry is None:
         return True
-    if not settings.version.within([entry["added"].lstrip("<="), entry.get("removed", "")]):
+    if not settings.version.within(entry["span"]):
         return False
     if "pooling tasks" in entry.get("task", ""):
         return settings.pooling

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.boot.machine import GIB
-from pytest_vllm.sim.versions import Version, facts
+from pytest_vllm.sim.versions import Version, facts, parsers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,7 +115,7 @@ def _reasoning_parser(d: Deployment) -> str | None:
 
 
 def _parsers(version: Version, kind: str) -> list[str]:
-    return sorted(name for name, span in facts("parsers")[kind].items() if version.within(span))
+    return sorted(name for name, span in parsers(kind).items() if version.within(span))
 
 
 @rule("max_model_len_too_long", "config")
