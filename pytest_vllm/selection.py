@@ -9,7 +9,7 @@ from pytest_vllm.checks import TIERS
 from pytest_vllm.planning import PROFILE_PARAM, check_key, params_of, spec_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pytest
 
@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 
 
 def select(
-    items: Sequence[pytest.Item], options: Options
+    items: Sequence[pytest.Item],
+    options: Options,
+    about: Callable[[pytest.Item], Sequence[str]] | None = None,
 ) -> tuple[list[pytest.Item], list[pytest.Item], list[str]]:
-    """Split items into those that run and those that do not, and say which asked ids match nothing."""
+    """Split items into those that run and those that do not, and say which asked ids match nothing.
+
+    Args:
+        items: everything that was collected.
+        options: which checks are asked for, and up to which tier.
+        about: the ids or prefixes that the profile of an item is about, for runs that ask for none.
+    """
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     tiers: dict[str, str] = {}
@@ -31,7 +39,7 @@ def select(
         if spec is not None:
             tiers[spec.id] = spec.tier
         matching = [asked for asked in options.checks if spec is not None and asks_for(asked, item, spec)]
-        chosen = bool(matching) if options.checks else True
+        chosen = bool(matching) if options.checks else _within(about(item) if about else (), item, spec)
         in_tier = spec is None or TIERS.index(spec.tier) <= TIERS.index(options.tier)
         if in_tier:
             hit.update(matching)
@@ -46,6 +54,10 @@ def asks_for(asked: str, item: pytest.Item, spec: CheckSpec) -> bool:
     """Whether an id or id prefix names this check; a prefix ends at a dot, a case is written in brackets."""
     key = check_key(item, spec)
     return asked in (spec.id, key) or key.startswith(asked.rstrip(".") + ".")
+
+
+def _within(about: Sequence[str], item: pytest.Item, spec: CheckSpec | None) -> bool:
+    return not about or spec is None or any(asks_for(one, item, spec) for one in about)
 
 
 def profile_of(item: pytest.Item, default: str) -> str:

@@ -171,6 +171,8 @@ class ExpectPart(Part):
 
     capabilities: list[Annotated[str, AfterValidator(values.capability)]] = Field(default_factory=list)
     """What clients need of this server."""
+    checks: list[str] = Field(default_factory=list)
+    """Ids or id prefixes of the checks that the profile is about; all of them when left out."""
     version: str | None = None
     """vLLM's version as `/version` answers."""
     block_size: int | None = Field(default=None, ge=1)

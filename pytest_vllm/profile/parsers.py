@@ -28,9 +28,11 @@ def with_parsers(profile: Profile, tool: str | None, reasoning: str | None) -> P
     elif reasoning is not None:
         args["reasoning-parser"] = _known("reasoning", reasoning, profile)
     server = profile.server.model_copy(update={"args": args})
-    # what is scripted fits any parser, whatever the file of its model says
-    model = None if server.scripted else profile.model
-    return profile.model_copy(update={"server": server, "model": model})
+    changes: dict[str, Any] = {"server": server}
+    if server.scripted:
+        # what is scripted fits any parser, whatever its model's file says; faults are those of other parsers
+        changes |= {"model": None, "waive": []}
+    return profile.model_copy(update=changes)
 
 
 def _known(kind: Literal["tool", "reasoning"], name: str, profile: Profile) -> str:

@@ -72,6 +72,12 @@ def scripted_answer_chunks(server: Server, scripted_answer: Case) -> Request:
     return say(server, text, streams=True, stream_interval=5)
 
 
+@exchange("scripted.thoughts.late")
+def scripted_thoughts_late(server: Server) -> Request:
+    """Thoughts after an empty line, several tokens to an event, so that their marker never comes alone."""
+    return say(server, "\n" + text_of(server, spoken(server, "Done.")), streams=True, stream_interval=3)
+
+
 @exchange("scripted.cut.whole")
 def scripted_cut_whole(server: Server, scripted_cut: Case) -> Request:
     """A call that the token limit cuts."""

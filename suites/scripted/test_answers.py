@@ -12,7 +12,7 @@ SPEC = "vllm:features/tool_calling"
 NEEDS = ("chat", "scripted")
 STREAM = (*NEEDS, "stream")
 WHOLE, STREAMED = "scripted.answer.whole[", "scripted.answer.stream["
-SPLIT, CHUNKS = "scripted.answer.split[", "scripted.answer.chunks["
+SPLIT = "scripted.answer.split["
 
 
 @check("scripted.answer.whole", MUST, spec=SPEC, needs=NEEDS)
@@ -52,14 +52,15 @@ def test_chunks(vllm_server: Server, scripted_answer: Case, scripted_answer_chun
     MUST,
     spec="fault:vllm-project/vllm/issues/55195",
     needs=(*STREAM, "reasoning"),
-    exchanges=(WHOLE, CHUNKS),
+    exchanges=(WHOLE,),
 )
-def test_opening(vllm_server: Server, vllm_recordings: Recordings) -> None:
+def test_opening(vllm_server: Server, vllm_recordings: Recordings, scripted_thoughts_late: Recording) -> None:
     """The marker that opens thoughts is no part of them, with other tokens or alone."""
     opening = opening_of(vllm_server).strip()
     only_if(opening, "thoughts of this parser begin without a marker")
-    told = [one for one in [*vllm_recordings.of(WHOLE), *vllm_recordings.of(CHUNKS)] if one.status == 200]
-    need(any(said(one).thoughts for one in told), "no answer holds thoughts")
+    need(said(scripted_thoughts_late).thoughts, "the answer holds no thoughts")
+    whole = [one for one in vllm_recordings.of(WHOLE) if one.status == 200]
+    told = [*whole, scripted_thoughts_late]
     wrong = [f"{one.key}: {short(said(one).thoughts)}" for one in told if opening in said(one).thoughts]
 
     assert not wrong, listed(wrong)

@@ -146,7 +146,7 @@ class MessageReader:
         arguments: dict[int, str] = {}
         for kind, number, part in self._tools.feed(text, finished=True):
             if kind == "text":
-                content += part
+                content += part if part.strip() or not names else ""
             elif kind == "name":
                 names[number] = part
             else:
@@ -154,7 +154,8 @@ class MessageReader:
         self._note(tool=bool(names), streamed=False)
         if not names:
             # a call that was opened and never named is no text
-            return (content or None) if self._tools.inside else text, []
+            told = content if self._tools.inside else text
+            return told if told.strip() or not text else None, []
         self.called = True
         calls = [
             {
