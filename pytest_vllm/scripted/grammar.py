@@ -81,7 +81,8 @@ class Grammar:
             written = self.markup.silent if script.thinking is None else self.markup.thought
             return Template(written).substitute(thinking=script.thinking or "", content=script.content)
         calls = self.markup.calls([(call.name, call.arguments) for call in script.calls])
-        content = Template(self.markup.content).substitute(content=script.content) if script.content else ""
+        content = Template(self.markup.content).substitute(content=script.content)
+        content = content if script.content or (self.markup.always and calls) else ""
         after = Template(self.markup.after).substitute(content=script.after) if script.after else ""
         return self.markup.glue.join(part for part in (content, calls, after) if part)
 

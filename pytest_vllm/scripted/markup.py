@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-#: How values are written. json: as JSON. text: texts as they are, all else as JSON. python: as literals of
-#: Python. marked: as JSON without quotes around keys, texts between marks of their own. elements: as XML,
-#: lists as a row of items.
-VALUES = ("json", "text", "python", "marked", "elements")
+#: How values are written. json: as JSON. text: texts as they are, all else as JSON. cdata: the same, in CDATA
+#: where XML needs it. python: as literals of Python. marked: as JSON without quotes around keys, texts between
+#: marks of their own. elements: as XML, lists as a row of items.
+VALUES = ("json", "text", "cdata", "python", "marked", "elements")
 _TYPES = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
 
 
@@ -30,6 +30,7 @@ class Markup:
     Args:
         glue: between text and calls.
         content: around the text before calls, `$content`; `after`: the same for what comes after them.
+        always: whether that stands before calls even without a text.
         around: around all calls together, `$calls`.
         between: between two calls.
         call: a call: `$name`, `$arguments`, `$number` from `first` on.
@@ -47,6 +48,7 @@ class Markup:
     glue: str = "\n"
     content: str = "$content"
     after: str = "$content"
+    always: bool = False
     around: str = "$calls"
     between: str = ""
     call: str = ""
@@ -90,6 +92,8 @@ class Markup:
             return "".join(self._argument(key, one) for key, one in value.items())
         if self.values == "elements" and isinstance(value, list):
             return "".join(self._argument("item", one) for one in value)
+        if self.values == "cdata" and isinstance(value, str) and set(value) & set("<&"):
+            return f"<![CDATA[{value}]]>"
         return value if self.values != "json" and isinstance(value, str) else as_json(value)
 
     def _marked(self, value: Any) -> str:
