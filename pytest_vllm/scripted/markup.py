@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-#: How values are written. json: as JSON. text: texts as they are, all else as JSON. cdata: the same, in CDATA
-#: where XML needs it. python: as literals of Python. marked: as JSON without quotes around keys, texts between
-#: marks of their own. elements: as XML, lists as a row of items.
+#: How values are written. json: as JSON. text: texts as they are, all else as JSON. cdata: the same, in
+#: CDATA where XML needs it. python: as literals of Python. marked: as JSON without quotes around keys, texts
+#: between marks of their own. elements: as XML, lists as a row of items.
 VALUES = ("json", "text", "cdata", "python", "marked", "elements")
 _TYPES = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
 

@@ -48,6 +48,11 @@ class Writer:
         return tuple(dict.fromkeys(text for one in self._grammars for text in one.special))
 
     @property
+    def kwargs(self) -> dict[str, Any]:
+        """What the chat template has to be told for the parsers to read what is written."""
+        return {key: value for one in self._grammars for key, value in one.kwargs.items()}
+
+    @property
     def closed(self) -> str:
         """What a prompt ends with to say that there is nothing to think about."""
         return self.reasoning.render(Script("", "", ())) if self.reasoning else ""

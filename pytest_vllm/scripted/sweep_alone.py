@@ -1,0 +1,110 @@
+"""A sweep without servers: vLLM's own parser objects in one process of its Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.scripted.compare import faults
+from pytest_vllm.scripted.grammar import load
+from pytest_vllm.scripted.model import build
+from pytest_vllm.scripted.rows import MODES, Outcome, Pair, Row, cases, unpromised
+from pytest_vllm.scripted.writing import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_vllm.scripted.grammar import Script
+
+QUIET = {"VLLM_LOGGING_LEVEL": "ERROR", "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "VLLM_NO_USAGE_STATS": "1"}
+
+
+def sweep_alone(python: str, version: str, chosen: Sequence[Pair], tools: Sequence[Any]) -> Iterator[Row]:
+    """Rows, as they are done.
+
+    Args:
+        python: the Python that has vLLM.
+        version: that it has.
+        chosen: the parsers.
+        tools: as chat completions take them.
+
+    Raises RuntimeError, with the end of what it printed, when that Python ends before its work is done.
+    """
+    with tempfile.TemporaryDirectory(prefix="pytest-vllm-sweep-") as name:
+        folder = Path(name)
+        jobs = [job(pair, folder / f"model-{number}", tools) for number, pair in enumerate(chosen)]
+        given = folder / "jobs"
+        given.write_text("".join(json.dumps(one) + "\n" for one in jobs), "utf-8")
+        log = folder / "log"
+        with given.open("rb") as source, log.open("wb") as errors:
+            process = subprocess.Popen(  # noqa: S603 - the person names the Python
+                [python, str(Path(__file__).with_name("alone.py"))],
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, **QUIET},
+                text=True,
+            )
+        with process:
+            try:
+                yield from _rows(process, version, chosen)
+            finally:
+                process.kill()
+        if process.returncode not in {0, -9}:
+            told = "\n".join(log.read_text("utf-8", "replace").splitlines()[-5:])
+            raise RuntimeError(f"{python} ended with status {process.returncode}:\n{told}")
+
+
+def job(pair: Pair, folder: Path, tools: Sequence[Any]) -> dict[str, Any]:
+    """What `alone.py` is to do for two parsers; their tokenizer is made in the folder."""
+    writer = Writer(
+        load(pair.tool, "tool") if pair.tool else None,
+        load(pair.reasoning, "reasoning") if pair.reasoning else None,
+    )
+    build(folder, markers=writer.markers, special=writer.special, closed=writer.closed)
+    told = []
+    for name, script, long in cases(pair):
+        text = writer.write(script)
+        split = text if long else writer.pieces(text)
+        told += [{"id": name, "mode": mode, "script": text} for mode in MODES if mode != "split"]
+        told.append({"id": name, "mode": "split", "script": split})
+    return {
+        "tool": pair.tool,
+        "reasoning": pair.reasoning,
+        "model": str(folder),
+        "kwargs": writer.kwargs,
+        "tools": list(tools),
+        "cases": told,
+    }
+
+
+def _rows(process: subprocess.Popen[str], version: str, chosen: Sequence[Pair]) -> Iterator[Row]:
+    assert process.stdout is not None  # noqa: S101 - it was asked for
+    for pair in chosen:
+        row = Row(pair, version, "alone")
+        scripts = {name: script for name, script, _ in cases(pair)}
+        for _ in range(len(scripts) * len(MODES)):
+            line = process.stdout.readline()
+            if not line:
+                process.wait()
+                return
+            came = json.loads(line)
+            if "id" not in came:
+                row.broken = came["error"]
+                break
+            note(row, f"{came['mode']}[{came['id']}]", came, scripts[came["id"]])
+        yield row
+
+
+def note(row: Row, key: str, came: dict[str, Any], script: Script) -> None:
+    """Write down what came for a script."""
+    wrong = [f"error {came['error']}"] if came.get("error") else faults(came, script)
+    missing = unpromised(row.pair.tool, script) if wrong else ""
+    outcome: Outcome = "unpromised" if missing else "failed" if wrong else "passed"
+    row.outcomes[key] = outcome
+    if wrong:
+        row.evidence[key] = "; ".join([*([f"not promised: {missing}"] if missing else []), *wrong])
