@@ -217,6 +217,18 @@ def completions_seed_other(server: Server) -> Request:
     return _seeded(server, 18)
 
 
+@exchange("completions.seed-third")
+def completions_seed_third(server: Server) -> Request:
+    """A third seed."""
+    return _seeded(server, 19)
+
+
+@exchange("completions.seed-fourth")
+def completions_seed_fourth(server: Server) -> Request:
+    """A fourth seed."""
+    return _seeded(server, 4711)
+
+
 def forced_text(forced: Recording) -> str:
     """The text of the forced answer."""
     return str(forced.ok["choices"][0]["text"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, SHOULD, Recording, Recordings, check, need, not_json
+from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, need, not_json, only_if
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,8 +72,9 @@ def test_prompt_agrees(logprobs_prompt: Recording, logprobs_echo: Recording) -> 
 
 
 @check("logprobs.rescored", SHOULD, spec=VLLM, needs=NEEDS)
-def test_rescored(logprobs_completion: Recording, logprobs_rescored: Recording) -> None:
+def test_rescored(logprobs_completion: Recording, logprobs_rescored: Recording, vllm_server: Server) -> None:
     """A generated text has the same log probabilities when read again as a prompt."""
+    only_if(vllm_server.at_least("0.10.2"), "return_token_ids came with vLLM 0.10.2")
     generated = _echoed(logprobs_completion)["token_logprobs"]
     prompt = logprobs_rescored.request.json["prompt"]
     need(isinstance(prompt, list), "the server gives no token ids to read again")

@@ -116,7 +116,13 @@ class Server:
         """Send a whole answer, after what defects do to it."""
         if self.hooks.has("json") or self.hooks.has("reply"):
             reply = self._spoiled(call, reply, body)
-        call.reply(reply.status, reply.body, [*reply.headers, *self.extra_headers(call)])
+        headers = [*reply.headers, *self.extra_headers(call)]
+        if self.hooks.has("late"):
+            exchange = self.exchange(call, body if body is not None else _parsed(call.request.body))
+            late = self.hooks.run("late", 0.0, exchange)
+            asyncio.get_running_loop().call_later(late, call.reply, reply.status, reply.body, headers)
+        else:
+            call.reply(reply.status, reply.body, headers)
 
     def _spoiled(self, call: Call, reply: Reply, body: Any) -> Reply:
         exchange = self.exchange(call, body if body is not None else _parsed(call.request.body))

@@ -35,6 +35,7 @@ POINTS = {
     "finished": ("how many generations have ended", "server"),
     "json": ("the JSON body of a whole answer", "exchange"),
     "reply": ("the Reply of a whole answer: status, headers, body", "exchange"),
+    "late": ("seconds by the wall that a whole answer is held back", "exchange"),
     "head": ("(status, headers) of a stream", "exchange"),
     "events": ("the events of a stream, a list", "exchange"),
     "chunk": ("the bytes that go out for some events; None keeps them back", "exchange"),

@@ -186,7 +186,7 @@ _ends_engine(
     on="json",
     paths=(COMPLETIONS,),
     catches=["errors.alive.generates"],
-    area="errors",
+    area="usage",
 )
 def one_too_many(body: Any, exchange: Exchange) -> Any:
     """After a refusal the next answer has a token more than was asked for."""
@@ -196,12 +196,22 @@ def one_too_many(body: Any, exchange: Exchange) -> Any:
     return body
 
 
-@defect(
-    "errors.refuses-slowly", on="route", faults=["ROBUST-014"], catches=["errors.answered"], area="errors"
+def _hangs(value: Any, request: Request) -> Any:
+    return HANG if request.body == b"null" and request.path.startswith(BOTH) else value
+
+
+def _dawdles(seconds: float, exchange: Exchange) -> float:
+    return 5.3 if exchange.body == [] and exchange.path.startswith(BOTH) else seconds
+
+
+add(
+    "errors.refuses-slowly",
+    "A request whose body is a list is refused after five seconds, one whose body is null is never answered.",
+    {"route": _hangs, "late": _dawdles},
+    area="errors",
+    faults=["ROBUST-014"],
+    catches=["errors.answered", "errors.quick"],
 )
-def hangs(value: Any, request: Request) -> Any:
-    """A request whose body is no object is never answered."""
-    return HANG if request.body in (b"null", b"[]") and request.path.startswith(BOTH) else value
 
 
 @defect("errors.allow-missing", on="reply", catches=["errors.refused", "errors.routes.allow"], area="errors")

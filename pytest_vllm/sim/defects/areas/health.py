@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
 from pytest_vllm.sim.defects.make import answers, spoil
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import COMPLETIONS
+from pytest_vllm.sim.defects.scope import COMPLETIONS, after, only
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 
 answers(
     "health.ping-missing", "The route /ping is gone.", ("/ping",), 404, b"{}", catches=["health.answered"]
+)
+
+
+def _dawdles(seconds: float, exchange: Exchange) -> float:
+    return max(seconds, 5.3) if exchange.path == "/health" else seconds
+
+
+add(
+    "health.slow",
+    "Once the server was found ready, /health takes more than five seconds.",
+    {"late": only(("/health",), after(2, _dawdles))},
+    catches=["health.quick", "health.busy"],
 )
 spoil(
     "profile.version-of-a-branch",

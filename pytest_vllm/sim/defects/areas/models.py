@@ -94,6 +94,7 @@ def _changing(body: Any, exchange: Exchange) -> Any:
 add(
     "models.changes",
     "Every other time another model is listed, as by processes that know different ones.",
-    {"json": only(HERE, every(2, _changing))},
+    # `ready` too: recordings are rewritten one by one, only a server has an every other time
+    {"json": only(HERE, every(2, _changing)), "ready": lambda seconds, _: seconds},
     catches=["models.list.stable"],
 )

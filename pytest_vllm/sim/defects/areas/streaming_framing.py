@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.events import DONE, Event
@@ -40,6 +41,24 @@ def chunk_after_done(events: list[Event], exchange: Exchange) -> list[Event]:
         events[-1].when = events[-2].when
         events[-2:] = [events[-1], events[-2]]
     return events
+
+
+def _says_gzip(head: Head, exchange: Exchange) -> Head:
+    del exchange
+    return head[0], [*head[1], ("content-encoding", "gzip")]
+
+
+def _gzipped(data: bytes, exchange: Exchange) -> bytes:
+    del exchange
+    return gzip.compress(data, mtime=0)
+
+
+add(
+    "streaming.compressed",
+    "Streams are compressed though nobody asked for it.",
+    {"head": only((COMPLETIONS,), _says_gzip), "chunk": only((COMPLETIONS,), _gzipped)},
+    catches=["stream.framing.uncompressed"],
+)
 
 
 @defect("streaming.last-event-open", on="chunk", paths=BOTH, catches=["stream.framing.closed"])
