@@ -40,9 +40,11 @@ def test_completion_there(logprobs_completion: Recording) -> None:
 
 
 @check("logprobs.chat.joined", MUST, spec=CHAT, needs=["chat", "logprobs"])
-def test_chat_joined(logprobs_chat: Recording) -> None:
+def test_chat_joined(vllm_server: Server, logprobs_chat: Recording) -> None:
     """The tokens of a chat answer join to its text; special tokens are not part of it."""
     choice = logprobs_chat.ok["choices"][0]
+    thinks = vllm_server.can("reasoning") and _thought(choice["message"])
+    only_if(not thinks, "the model thinks first, and its thoughts are taken out of the text")
     text, tokens = choice["message"].get("content") or "", [e["token"] for e in _entries(choice)]
     need(text and not _thought(choice["message"]), "the answer is no plain text")
     need(not any("\ufffd" in token for token in tokens), "a token is a part of a character")
