@@ -13,6 +13,8 @@ from .tools import NOTE, WEATHER, named, offered, offered_to_messages, offered_t
 ANSWERS: list[dict[str, Any]] = json.loads(case_file("scripted-answers").read_text("utf-8"))
 
 STOP = "HALT"
+#: vLLM's versions from which on these interfaces carry a script.
+RESPONSES_SINCE, MESSAGES_SINCE = "0.16.0", "0.29.0"
 OSLO = Call(WEATHER, {"city": "Oslo"})
 PARIS = Call(WEATHER, {"city": "Paris"})
 #: The call that is cut after each of its tokens.
@@ -127,7 +129,7 @@ def messaged(server: Server, case: Case, *, streams: bool) -> Request:
     """A case as a Messages request."""
     body = {
         "messages": [{"role": "user", "content": ASKED}],
-        "max_tokens": 2000,
+        "max_tokens": 2000 if server.at_least(MESSAGES_SINCE) else 1,
         "tools": offered_to_messages(),
         "vllm_xargs": scripted(text_of(server, script_of(server, case))),
         "stream": streams,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Case, Recording, Server, check
+from pytest_vllm import MUST, Case, Recording, Server, check, only_if
 
 from .answers import listed
+from .phrasing import MESSAGES_SINCE, RESPONSES_SINCE
 from .rendered import last_response, message, response
 from .scripts import faults, script_of
 
@@ -15,6 +16,7 @@ MESSAGES = ("messages", "scripted")
 @check("scripted.response.whole", MUST, spec="openai:responses/object", needs=RESPONSES)
 def test_response(vllm_server: Server, scripted_rendering: Case, scripted_response_whole: Recording) -> None:
     """A whole response holds the calls, text and thoughts that the model wrote."""
+    only_if(vllm_server.at_least(RESPONSES_SINCE), f"Responses carry scripts since {RESPONSES_SINCE}")
     script = script_of(vllm_server, scripted_rendering)
     wrong = faults(vllm_server, script, response(scripted_response_whole))
 
@@ -26,6 +28,7 @@ def test_response_stream(
     vllm_server: Server, scripted_rendering: Case, scripted_response_stream: Recording
 ) -> None:
     """The deltas of a response join to what the model wrote."""
+    only_if(vllm_server.at_least(RESPONSES_SINCE), f"Responses carry scripts since {RESPONSES_SINCE}")
     wrong = faults(
         vllm_server, script_of(vllm_server, scripted_rendering), response(scripted_response_stream)
     )
@@ -38,6 +41,7 @@ def test_response_end(
     vllm_server: Server, scripted_rendering: Case, scripted_response_stream: Recording
 ) -> None:
     """The last event of a response's stream holds what the model wrote."""
+    only_if(vllm_server.at_least(RESPONSES_SINCE), f"Responses carry scripts since {RESPONSES_SINCE}")
     wrong = faults(
         vllm_server, script_of(vllm_server, scripted_rendering), last_response(scripted_response_stream)
     )
@@ -48,6 +52,7 @@ def test_response_end(
 @check("scripted.message.whole", MUST, spec="anthropic:messages", needs=MESSAGES)
 def test_message(vllm_server: Server, scripted_rendering: Case, scripted_message_whole: Recording) -> None:
     """A whole message holds the calls, the text and the thoughts that the model wrote."""
+    only_if(vllm_server.at_least(MESSAGES_SINCE), f"Messages carry scripts since {MESSAGES_SINCE}")
     script = script_of(vllm_server, scripted_rendering)
     wrong = faults(vllm_server, script, message(scripted_message_whole))
 
@@ -59,6 +64,7 @@ def test_message_stream(
     vllm_server: Server, scripted_rendering: Case, scripted_message_stream: Recording
 ) -> None:
     """The deltas of a message join to what the model wrote."""
+    only_if(vllm_server.at_least(MESSAGES_SINCE), f"Messages carry scripts since {MESSAGES_SINCE}")
     script = script_of(vllm_server, scripted_rendering)
     wrong = faults(vllm_server, script, message(scripted_message_stream))
 
