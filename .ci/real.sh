@@ -60,8 +60,11 @@ part_real() {
         .venv/bin/python -m tests.real.image --rebuild --vllm "$VLLM" --work "$work/image"
     step "the gate on a real vLLM in a container" \
         gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-smollm2 --vllm-report="$work/report-docker"
+    step "the scripted gate on a real vLLM in a container" \
+        gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-scripted --vllm-report="$work/report-scripted"
     step "a real vLLM: attach, refusals, reaping" \
         without_skips env PYTEST_VLLM_REAL=1 PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
+        PYTEST_VLLM_SCRIPTED_REPORT="$work/report-scripted" \
         .venv/bin/pytest tests -m "real or docker or podman"
 }
 

@@ -1,4 +1,4 @@
-"""A scripted profile is given a model and a processor before it starts; its texts are in its parsers' markup."""
+"""A scripted profile is given a model and a processor before it starts, and its scripts a markup."""
 
 from __future__ import annotations
 
