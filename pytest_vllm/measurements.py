@@ -1,10 +1,10 @@
 """`@measurement`: loads that are declared once, performed once per run, judged many times.
 
-A measurement is a function from what is known of the deployment to a `Workload`. Its id, with dots and hyphens
-as underscores, is the fixture name under which checks get its `Measured`. It runs in the controlling process
-after the recording, alone on the server. Parameters are chosen by name: `server`, `profile`, `figures` (what
-hardware and model allow, or None), `budget` (seconds that it may take), case sets, and other measurements,
-which are performed before it.
+A measurement is a function from what is known of the deployment to a `Workload`. Its id, with dots and
+hyphens as underscores, is the fixture name under which checks get its `Measured`. It runs in the controlling
+process after the recording, alone on the server. Parameters are chosen by name: `server`, `profile`,
+`figures` (what hardware and model allow, or None), `budget` (seconds that it may take), case sets, and other
+measurements, which are performed before it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MeasurementSpec:
         build: function of what is named in `GIVEN`, cases and earlier measurements, giving the Workload.
         after: fixture names of the measurements that `build` takes.
         cases: names of the case sets that multiply it.
-        weight: share of the run's budget, relative to other measurements.
+        weight: share of the run's budget, relative to other measurements; 0: it ends by itself.
     """
 
     id: str

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import tempfile
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_vllm.measurements import PlannedMeasurement
-    from pytest_vllm.profile.model import Profile
     from pytest_vllm.report.progress import Progress
     from pytest_vllm.runstate import ServerState
 
 #: Seconds to wait for another run that measures the same server.
 QUEUE = 3600.0
+#: Seconds of the wall that a load on the simulator may take to decide its bounds.
+REHEARSED = 4.0
 
 
 def measure_all(
@@ -53,59 +54,72 @@ def measure_all(
     """
     kept = Measurements(state.folder)
     speed = speed_of(state.server)
-    budget = budget_for(state.profile, speed, tier=tier, simulated=state.server.simulated)
+    whole = state.profile.measure.soak if tier == "soak" else state.profile.measure.budget
+    simulated = state.server.simulated
+    budget = min(whole, state.profile.measure.rehearsal * speed) if simulated else whole
+    most = min(whole, REHEARSED * speed) if simulated else 0.0
     done: dict[str, Measured] = {}
     left, weights = budget, sum(one.spec.weight for one in plan)
     progress.phase("measure")
     with _alone(state.server.url, progress):
         for one in plan:
-            share = left * one.spec.weight / weights
-            done[one.key] = _measure(one, state, rootdir, share, done, progress)
-            kept.save(done[one.key])
-            left, weights = left - done[one.key].seconds, weights - one.spec.weight
+            share = left * one.spec.weight / weights if one.spec.weight else left
+            found = _measured(one, Bench(state, rootdir, share, max(share, most)), done, progress)
+            kept.save(found)
+            done[one.key] = found
+            if one.spec.weight:
+                left, weights = left - min(found.seconds, share), max(weights - one.spec.weight, 1e-9)
     spent = sum(one.seconds for one in done.values())
     requests = sum(len(one.samples) for one in done.values())
-    progress.done(
-        f"{len(plan)} measurements, {requests} requests, {spent:.0f} of at most {budget:.0f} s scored"
-    )
+    progress.done(f"{len(plan)} measurements, {requests} requests, {spent:.3g} s of load scored")
     return {"budget": round(budget, 3), "scored": round(spent, 3), "requests": requests, "speed": speed}
 
 
-def budget_for(profile: Profile, speed: float, *, tier: str, simulated: bool) -> float:
-    """Scored seconds of the server's clock for all measurements together."""
-    whole = profile.measure.soak if tier == "soak" else profile.measure.budget
-    return min(whole, profile.measure.rehearsal * speed) if simulated else whole
+@dataclass(frozen=True)
+class Bench:
+    """What a measurement is given.
+
+    Args:
+        state: the server.
+        rootdir: where hardware and model files of the person lie.
+        budget: seconds of the server's clock that may be scored.
+        most: the same for a load that has bounds to decide, and stops once it has.
+    """
+
+    state: ServerState
+    rootdir: Path
+    budget: float
+    most: float
+
+    def workload(self, one: PlannedMeasurement, done: Mapping[str, Measured]) -> Workload:
+        """What a measurement declares for this server, no longer than its share of the budget.
+
+        One that is over after a number of requests sets its own limit. Raises NotRun and Undecided as the
+        measurement does.
+        """
+        asked = inspect.signature(one.spec.build).parameters
+        given = {"server": self.state.server, "profile": self.state.profile, "budget": self.budget}
+        if "figures" in asked:
+            given["figures"] = figures_of(self.state.profile, self.rootdir)
+        earlier = {name: done[key] for name, key in one.after.items()}
+        values = {name: value for name, value in given.items() if name in asked}
+        made: Workload = one.spec.build(**values, **one.cases, **earlier)
+        if made.requests:
+            return made
+        return replace(made, seconds=self.most if made.goals else min(made.seconds, self.budget))
 
 
-def _measure(
-    one: PlannedMeasurement,
-    state: ServerState,
-    rootdir: Path,
-    budget: float,
-    done: Mapping[str, Measured],
-    progress: Progress,
+def _measured(
+    one: PlannedMeasurement, bench: Bench, done: Mapping[str, Measured], progress: Progress
 ) -> Measured:
+    simulated = bench.state.server.simulated
     try:
-        workload = _built(one, state, rootdir, budget, done)
+        workload = bench.workload(one, done)
     except NotRun as reason:
-        return Measured(one.key, Workload(), skipped=str(reason), simulated=state.server.simulated)
+        return Measured(one.key, Workload(), skipped=str(reason), simulated=simulated)
     except Undecided as reason:
-        return Measured(one.key, Workload(), stopped=str(reason), simulated=state.server.simulated)
-    return perform(one.key, workload, state.server, progress.measuring)
-
-
-def _built(
-    one: PlannedMeasurement, state: ServerState, rootdir: Path, budget: float, done: Mapping[str, Measured]
-) -> Workload:
-    """The workload that a measurement declares for this server; never longer than its share of the budget."""
-    asked = inspect.signature(one.spec.build).parameters
-    given = {"server": state.server, "profile": state.profile, "budget": budget}
-    if "figures" in asked:
-        given["figures"] = figures_of(state.profile, rootdir)
-    earlier = {name: done[key] for name, key in one.after.items()}
-    values = {name: value for name, value in given.items() if name in asked}
-    workload: Workload = one.spec.build(**values, **one.cases, **earlier)
-    return replace(workload, seconds=min(workload.seconds, budget))
+        return Measured(one.key, Workload(), stopped=str(reason), simulated=simulated)
+    return perform(one.key, workload, bench.state.server, progress.measuring)
 
 
 @contextmanager

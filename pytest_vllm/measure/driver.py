@@ -1,9 +1,9 @@
 """The measuring driver: many streams of HTTP/1.1 over one selector, bytes and times kept, nothing decoded.
 
 A read costs one system call and two list entries; what the bytes mean is worked out after the run
-(`wirebytes.py`), so the client does not slow down what it measures. Where the kernel tells when bytes came in
-(Linux, plain TCP), that moment counts and not the later one at which this process got round to reading them: a
-busy client then measures late but not wrong, and `lags` tells by how much it was late.
+(`wirebytes.py`), so the client does not slow down what it measures. Where the kernel tells when bytes came
+in (Linux, plain TCP), that moment counts and not the later one at which this process got round to reading
+them: a busy client then measures late but not wrong, and `lags` tells by how much it was late.
 
 All times are seconds of `time.perf_counter`.
 """
@@ -19,6 +19,7 @@ import sys
 import time
 from array import array
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -123,6 +124,7 @@ class Driver:
     def open(self, count: int) -> None:
         """Connect so many connections beforehand. Raises OSError when the server cannot be reached."""
         wanted = count - len(self._idle)
+        _allow(count + 64)
         fresh = [self._connect() for _ in range(max(0, wanted))]
         deadline = time.perf_counter() + 10.0
         while any(not one.ready for one in fresh):
@@ -146,12 +148,16 @@ class Driver:
     def turn(self, until: float) -> None:
         """Serve the connections until a moment; a last look is taken even when it has passed."""
         while True:
-            now = time.perf_counter()
-            if now - self._shifted > 1.0:
-                self._align(now)
-            self._poll(max(0.0, until - now))
+            self.step(max(0.0, until - time.perf_counter()))
             if time.perf_counter() >= until:
                 return
+
+    def step(self, longest: float) -> None:
+        """Serve the connections once, waiting for at most so many seconds."""
+        now = time.perf_counter()
+        if now - self._shifted > 1.0:
+            self._align(now)
+        self._poll(longest)
 
     def cancel(self, older_than: float = 0.0, why: str = "given up") -> int:
         """Give up calls in flight that were sent more than so many seconds ago. How many."""
@@ -194,10 +200,8 @@ class Driver:
             sock.setblocking(False)
         else:
             sock.setblocking(False)
-            try:
+            with suppress(BlockingIOError):
                 sock.connect(self._address)
-            except BlockingIOError:
-                pass
         connection = Connection(sock)
         self._selector.register(sock, selectors.EVENT_WRITE, connection)
         connection.used = time.perf_counter()
@@ -252,31 +256,32 @@ class Driver:
         except OSError as error:
             self._end(connection, f"the connection broke: {error}")
             return
-        now = time.perf_counter()
+        at = time.perf_counter()
+        if told:
+            seconds, nanos = _TIMESPEC.unpack(told[0][2])
+            read, at = at, min(at, seconds + nanos * 1e-9 - self._shift)
+            self.lags.append(read - at)
         call = connection.call
         if call is None or not data:
             self._end(connection, "the connection was closed before the response was whole")
             return
-        at = now
-        if told:
-            seconds, nanos = _TIMESPEC.unpack(told[0][2])
-            at = min(now, seconds + nanos * 1e-9 - self._shift)
-            self.lags.append(now - at)
         self.reads += 1
         call.pieces.append(data)
         call.times.append(at)
         call.size += len(data)
         if call.head is None:
             call.head = head_of(call.pieces)
-            if call.head is None:
-                return
-        if call.head.chunked:
-            if data.endswith(_LAST_CHUNK) or len(data) < len(_LAST_CHUNK):
-                self._whole(connection, call, at)
-        elif call.head.length is not None and call.size >= call.head.ends + call.head.length:
+        if call.head is not None and self._may_be_over(call.head, call, data):
             self._whole(connection, call, at)
         if self._tls is not None and connection.call is call and connection.socket.pending():  # type: ignore[attr-defined]
             self._readable(connection)
+
+    @staticmethod
+    def _may_be_over(head: Head, call: Call, data: bytes) -> bool:
+        """A cheap look at the last bytes, which is right whenever it says no."""
+        if head.chunked:
+            return data.endswith(_LAST_CHUNK) or len(data) < len(_LAST_CHUNK)
+        return head.length is not None and call.size >= head.ends + head.length
 
     def _whole(self, connection: Connection, call: Call, at: float) -> None:
         """The response may be complete; if it is, the connection is free again."""
@@ -312,10 +317,21 @@ class Driver:
         connection.socket.close()
 
     def _align(self, now: float) -> None:
-        """Where perf_counter stands against the clock of the kernel's stamps; a step of that clock is told."""
+        """Where perf_counter stands against the clock of the kernel's stamps; a step of that is told."""
         pairs = [(time.perf_counter(), time.time_ns() * 1e-9, time.perf_counter()) for _ in range(5)]
         before, wall, after = min(pairs, key=lambda three: three[2] - three[0])
         shift = wall - (before + after) / 2
         if self._shifted >= 0 and abs(shift - self._shift) > 0.001:
             self.stepped = True
         self._shift, self._shifted = shift, now
+
+
+def _allow(files: int) -> None:
+    """Raise this process's limit of open files, as far as it may."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(files + 256, hard), hard))

@@ -157,6 +157,12 @@ class Measured:
             )
         return series.interval(Spending(looks=list(self.looks)).error if error is None else error)
 
+    def sure(self, name: str) -> Interval:
+        """The estimate of a figure that nothing speaks against. Raises Undecided."""
+        if doubt := self.doubt(name):
+            raise Undecided(f"{self.key}: {doubt}")
+        return self.interval(name)
+
     def decide(
         self, name: str, *, floor: float | None = None, ceiling: float | None = None, kind: str = ""
     ) -> Decided:

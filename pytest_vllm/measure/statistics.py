@@ -136,16 +136,19 @@ def mean_interval(values: Sequence[float], error: float = ALPHA, block: int | No
     spread = _spread(values, length)
     if spread == 0:
         return Interval(centre, centre, centre, n, error, float(n))
-    blocks = n / length
-    # blocks overlap, and few of them look calmer than they are
-    spread *= math.sqrt(blocks / max(blocks - 1, 1))
-    margin = student(error, max(blocks - 1, 1)) * spread
-    lone = fmean((value - centre) ** 2 for value in values)
-    return Interval(centre, centre - margin, centre + margin, n, error, min(n, lone / spread**2))
+    # a short series looks calmer and less dependent than it is: count what it is worth
+    worth = independent(values)
+    lone = math.sqrt(sum((value - centre) ** 2 for value in values) / (n - 1))
+    spread = max(spread * math.sqrt(n / (n - length)), lone / math.sqrt(worth))
+    margin = student(error, max(worth - 1, 1.0)) * spread
+    return Interval(centre, centre - margin, centre + margin, n, error, worth)
 
 
 def median_interval(values: Sequence[float], error: float = ALPHA) -> Interval:
-    """The median, its ends by the sign test's ranks widened for dependence. Raises ValueError without values."""
+    """The median, its ends by the sign test's ranks widened for dependence.
+
+    Raises ValueError without values.
+    """
     ordered = sorted(values)
     n = len(ordered)
     centre = median(ordered)
@@ -153,7 +156,8 @@ def median_interval(values: Sequence[float], error: float = ALPHA) -> Interval:
         return Interval(centre, -math.inf, math.inf, n, error)
     worth = independent(values)
     reach = NormalDist().inv_cdf(1 - error) * 0.5 / math.sqrt(worth) * n
-    low, high = int(n / 2 - reach - 1), int(n / 2 + reach) + 1
+    low: int = math.floor(n / 2 - reach) - 1
+    high: int = math.ceil(n / 2 + reach)
     below = ordered[low] if low >= 0 else -math.inf
     above = ordered[high] if high < n else math.inf
     return Interval(centre, below, above, n, error, worth)
@@ -193,15 +197,17 @@ def block_length(values: Sequence[float]) -> int:
 
 
 def independent(values: Sequence[float]) -> float:
-    """How many independent values these are worth: n / (1 + 2 * sum of the correlations)."""
+    """How many independent values these are worth: n (1 - r) / (1 + r), r the correlation of neighbours.
+
+    Short series show too little of it: r is corrected by (1 + 4 r) / n (Marriott and Pope 1954), and negative
+    correlation earns nothing.
+    """
     n = len(values)
-    total = 0.0
-    for lag in range(1, max(2, n // 4)):
-        correlation = _correlation(values, lag)
-        if correlation < 2 / math.sqrt(n):
-            break
-        total += correlation
-    return max(2.0, n / (1 + 2 * total))
+    if n < 4:
+        return float(max(n, 2))
+    seen = _correlation(values, 1)
+    true = min(max(seen + (1 + 4 * seen) / n, 0.0), 1 - 2 / n)
+    return max(2.0, n * (1 - true) / (1 + true))
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
 #: English words per token of an ordinary tokenizer, until the server's own usage tells better.
 WORDS_PER_TOKEN = 0.72
-_WORDS = ["river", "stone", "morning", "market", "window", "garden", "yellow", "captain", "winter", "letter", "bridge", "music", "silver", "kitchen", "forest", "island", "paper", "bottle", "summer", "harbour", "candle", "village", "doctor", "engine", "basket", "mountain", "corner", "dinner", "teacher", "pocket", "feather", "weather", "station", "butter", "copper", "valley", "lantern", "meadow", "orange", "painter", "shadow", "ticket"]
+_WORDS = re.findall(
+    r"\w+",
+    "river stone morning market window garden yellow captain winter letter bridge music silver kitchen "
+    "forest island paper bottle summer harbour candle village doctor engine basket mountain corner "
+    "dinner teacher pocket feather weather station butter copper valley lantern meadow orange painter",
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class Kind:
         name: what its samples are labelled with.
         prompts: what is asked.
         output: tokens of every answer, forced by `ignore_eos` and `min_tokens`; None leaves it to the model.
+        varied: by how much answers differ in length, evenly around `output`: 0.5 is from half of it to one
+            and a half. Answers that are all alike end together, and their prompts are read in waves.
         share: how often among the kinds, relative to the others.
         params: further fields of the request's body.
         chat: whether it goes to chat completions instead of completions.
@@ -54,6 +62,7 @@ class Kind:
     name: str = "all"
     prompts: Prompts = field(default_factory=Prompts)
     output: int | None = 64
+    varied: float = 0.0
     share: float = 1.0
     params: Mapping[str, Any] = field(default_factory=dict)
     chat: bool = False
@@ -90,7 +99,7 @@ class Workload:
     """A load on one server.
 
     Args:
-        streams: requests in flight all the time (closed loop); with a rate, at most so many.
+        streams: requests in flight all the time (closed loop).
         rate: arrivals per second (open loop), Poisson; latency counts from the intended moment.
         trace: moments of arrival instead, seconds from the start.
         kinds: what is asked, mixed at random with a fixed seed.
@@ -150,10 +159,11 @@ class Workload:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request to be sent: its kind and the text of its prompt."""
+    """A request to be sent: its kind, the text of its prompt and the tokens of its answer."""
 
     kind: Kind
     prompt: str
+    output: int | None = None
 
 
 class Script:
@@ -172,12 +182,19 @@ class Script:
         self._lines = {kind.name: _lines(kind.prompts.file) for kind in workload.kinds if kind.prompts.file}
         self.words_per_token = WORDS_PER_TOKEN
 
-    def next(self) -> Asked:
-        """The next request."""
+    def next(self, kind: Kind | None = None) -> Asked:
+        """The next request; of a kind of its own if that is given."""
         self._number += 1
         kinds = self._workload.kinds
-        kind = self._drawn.choices(kinds, [one.share for one in kinds])[0]
-        return Asked(kind, self._prompt(kind))
+        kind = kind or self._drawn.choices(kinds, [one.share for one in kinds])[0]
+        output = kind.output
+        if output is not None and kind.varied:
+            output = max(2, round(output * self._drawn.uniform(1 - kind.varied, 1 + kind.varied)))
+        return Asked(kind, self._prompt(kind), output)
+
+    def learn(self, words: int, tokens: int) -> None:
+        """So many words of such a prompt were so many tokens to this server."""
+        self.words_per_token = min(1.2, max(0.2, words / tokens))
 
     def arrivals(self) -> Iterator[float]:
         """Moments of arrival in seconds from the start, endless unless there is a trace."""

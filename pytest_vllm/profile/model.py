@@ -159,7 +159,7 @@ class MeasurePart(Part):
     """Of the server's seconds: scored load, shared out among the measurements; each stops once it is decided."""
     soak: Duration = 900.0
     """The same in the soak tier."""
-    rehearsal: Duration = 1.5
+    rehearsal: Duration = 0.9
     """On the simulator at most so long by the wall's clock."""
 
 

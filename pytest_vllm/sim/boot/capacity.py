@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.versions import Version
 
 #: Parts of the peak that real servers reach.
-DENSE, SPARSE, CPU, MFU = 0.8, 0.55, 0.35, 0.5
+DENSE, SPARSE, CPU, MFU = 0.8, 0.7, 0.35, 0.6
 HYBRID_BLOCK, HYBRID_LOSS = 528, 4
 
 

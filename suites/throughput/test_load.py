@@ -1,0 +1,121 @@
+"""What must hold under load whatever the speed: right outputs, no stalls, an empty queue afterwards."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from pytest_vllm import MUST, PERFORMANCE, SHOULD, Measured, check, need, observe
+
+OUTPUTS = "fault:vllm-project/vllm/issues/31030"
+SERVING = "vllm:serving/openai_compatible_server/"
+NEEDS = ("completions", "stream")
+#: Statuses with which a server sheds load.
+SHED = (429, 503)
+#: A pause this many times as long as usual, and longer than any prompt takes to read, is a stall.
+STALL = 20.0
+#: Seconds that a first form may take more than later ones.
+COMPILING = 5.0
+
+
+@check("throughput.outputs.alone", MUST, spec=OUTPUTS, needs=NEEDS, tier="gate")
+def test_outputs_alone(throughput_decode: Measured) -> None:
+    """What one stream writes is text, the same for the same question, as long as asked."""
+    need(throughput_decode.samples, f"nothing was measured: {throughput_decode.stopped}")
+
+    assert not throughput_decode.wrong, throughput_decode.wrong
+
+
+@check("throughput.outputs.loaded", MUST, spec=OUTPUTS, needs=NEEDS, tier="gate")
+def test_outputs_loaded(throughput_aggregate: Measured) -> None:
+    """Under load the answers are text, the known question is answered as alone, and none fails."""
+    need(throughput_aggregate.samples, f"nothing was measured: {throughput_aggregate.stopped}")
+    observe("requests", f"{len(throughput_aggregate.samples)}, {len(throughput_aggregate.errors)} failed")
+
+    assert not throughput_aggregate.wrong, throughput_aggregate.wrong
+
+
+@check("throughput.mixed.no-stall", MUST, spec=SERVING, family=PERFORMANCE, needs=NEEDS, tier="gate")
+def test_no_stall(throughput_mixed: Measured) -> None:
+    """Beside long prompts no stream pauses longer than it takes to read one."""
+    need(not throughput_mixed.wrong, throughput_mixed.wrong)
+    gaps = throughput_mixed.values("itl", "short")
+    reading = throughput_mixed.values("ttft", "long")
+    need(len(gaps) > 20 and reading, "the mix did not come about within the budget")
+    usual, longest = sum(gaps) / len(gaps), max(gaps)
+    allowed = max(STALL * usual, 2 * max(reading))
+    observe("longest pause", f"{longest:.3g} s, usual {usual:.3g} s, a long prompt's {max(reading):.3g} s")
+
+    assert longest <= allowed, f"a stream paused for {longest:.3g} s; between its tokens pass {usual:.3g} s"
+
+
+@check("throughput.mixed.fair", SHOULD, spec=SERVING, family=PERFORMANCE, needs=NEEDS, tier="gate")
+def test_fair(throughput_mixed: Measured) -> None:
+    """Short questions get their first token no later than long prompts do."""
+    need(not throughput_mixed.doubt("ttft"), throughput_mixed.doubt("ttft"))
+    short, long = throughput_mixed.values("ttft", "short"), throughput_mixed.values("ttft", "long")
+    need(len(short) > 2 and long, "the mix did not come about within the budget")
+    observe("first token", f"short {median(short):.3g} s, long {median(long):.3g} s")
+
+    assert median(short) <= 1.5 * median(long), f"short {median(short):.3g} s, long {median(long):.3g} s"
+
+
+@check("throughput.overload.answered", MUST, spec=SERVING, needs=NEEDS, tier="gate")
+def test_overload(throughput_overload: Measured) -> None:
+    """Four times as many requests as fit are finished, or shed with 429 or 503."""
+    sent = throughput_overload.samples
+    need(sent, f"nothing was measured: {throughput_overload.stopped}")
+    lost = [one for one in sent if one.error and one.status not in SHED]
+    shed = sum(1 for one in sent if one.status in SHED)
+    observe("requests", f"{len(sent)} at once, {shed} shed, {len(lost)} lost")
+
+    assert not lost, f"{len(lost)} of {len(sent)}: {lost[0].error}"
+
+
+@check("throughput.overload.drains", MUST, spec=SERVING, needs=(*NEEDS, "metrics"), tier="gate")
+def test_drains(throughput_overload: Measured) -> None:
+    """After an overload nothing runs or waits any more."""
+    need(throughput_overload.after, "the metrics were not scraped")
+    observe("empty after", f"{throughput_overload.drained} s")
+
+    assert throughput_overload.drained is not None, "requests still run or wait 10 s after the last has ended"
+
+
+def late(measured: Measured) -> tuple[float, float]:
+    """Seconds to the first token of the first request, and of those after it."""
+    good = [one for one in measured.samples if one.ttft is not None and not one.error]
+    need(len(good) > 2, f"{len(good)} requests were answered: {measured.errors[:1]}")
+    first, *rest = (one.ttft or 0.0 for one in good)
+    observe("first token", f"first {first:.3g} s, then {median(rest):.3g} s")
+    return first, median(rest)
+
+
+@check(
+    "throughput.grammar.first",
+    SHOULD,
+    spec="vllm:features/structured_outputs/",
+    family=PERFORMANCE,
+    needs=("chat", "stream", "structured-output"),
+    tier="gate",
+)
+def test_grammar(throughput_grammar: Measured) -> None:
+    """The first request with a new grammar is answered within seconds of those after it."""
+    first, then = late(throughput_grammar)
+
+    assert first <= then + COMPILING, f"{first:.3g} s, then {then:.3g} s: the grammar is compiled first"
+
+
+@check(
+    "throughput.tool.first",
+    SHOULD,
+    spec="vllm:features/tool_calling/",
+    family=PERFORMANCE,
+    needs=("chat", "stream", "tools.required"),
+    tier="gate",
+)
+def test_tool(throughput_tool: Measured) -> None:
+    """The first request with a new tool is answered within seconds of those after it."""
+    first, then = late(throughput_tool)
+
+    assert first <= then + COMPILING, (
+        f"{first:.3g} s, then {then:.3g} s: the tool's grammar is compiled first"
+    )
