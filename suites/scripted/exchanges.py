@@ -72,9 +72,12 @@ def scripted_answer_chunks(server: Server, scripted_answer: Case) -> Request:
     return say(server, text, streams=True, stream_interval=5)
 
 
-@exchange("scripted.thoughts.late")
+@exchange("scripted.thoughts.late", alone=True)
 def scripted_thoughts_late(server: Server) -> Request:
-    """Thoughts after an empty line, several tokens to an event, so that their marker never comes alone."""
+    """Thoughts after an empty line, several tokens to an event, so that their marker never comes alone.
+
+    Alone: a busy server joins events as it likes.
+    """
     return say(server, "\n" + text_of(server, spoken(server, "Done.")), streams=True, stream_interval=3)
 
 
@@ -98,7 +101,7 @@ def scripted_stop_whole(server: Server, scripted_stop: Case) -> Request:
     return say(server, stopped(server, scripted_stop["where"]), stop=[STOP])
 
 
-@exchange("scripted.stop.stream")
+@exchange("scripted.stop.stream", alone=True)
 def scripted_stop_stream(server: Server, scripted_stop: Case) -> Request:
     """The same, streamed."""
     return say(server, stopped(server, scripted_stop["where"]), streams=True, stop=[STOP])
