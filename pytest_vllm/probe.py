@@ -57,6 +57,9 @@ async def probe(
         _reachable(draft, models)
         _identified(url, models, version, metrics)
         server = _named(_described(draft, models, version, known), profile, models)
+        # behind a proxy that hides it, the version is the one that the profile is about
+        told = profile.server.vllm_version or profile.expect.version or ""
+        server = replace(server, version=server.version or told)
         ask.server = server
         found = await ask.all()
         return replace(server, capabilities=found)

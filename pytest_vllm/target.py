@@ -54,7 +54,7 @@ class Server:
     Args:
         url: base URL without `/v1`, no trailing slash.
         model: the served model name that requests use.
-        version: vLLM's version as `/version` tells it; "" when unknown.
+        version: vLLM's version as `/version` tells it, else as the profile does; "" when unknown.
         max_model_len: context length in tokens; None when `/v1/models` does not tell.
         max_num_seqs: how many requests the server batches; None when unknown.
         args: serve arguments by vLLM's flag names without dashes ("max-model-len": 4096).
@@ -83,6 +83,11 @@ class Server:
         """Whether the server has this capability."""
         capability = self.capabilities.get(name)
         return capability is not None and capability.present
+
+    @property
+    def api_only(self) -> bool:
+        """Whether something in front passes on the API alone: no health, version or metrics beside `/v1`."""
+        return self.launcher == "attach" and not self.can("version")
 
     def at_least(self, version: str) -> bool:
         """Whether the server runs that vLLM version or a newer one; an unknown one counts as the newest."""

@@ -72,6 +72,17 @@ def test_how_many_sequences_it_batches(part: dict[str, Any], limit: int | None) 
     assert run(FakeVLLM(), **part).max_num_seqs == limit
 
 
+def test_a_version_that_a_proxy_hides_is_the_profiles() -> None:
+    """What the server itself says comes first."""
+    rules = {"GET /version": (404, b"?"), "GET /metrics": (404, b"?")}
+    named, unnamed = run(FakeVLLM(rules), image="vllm/vllm-openai:v0.6.4"), run(FakeVLLM(rules))
+
+    assert (named.version, named.api_only) == ("0.6.4", True)
+    assert (unnamed.version, unnamed.api_only) == ("", True)
+    assert run(FakeVLLM(), image="vllm/vllm-openai:v0.6.4").version == "0.32.0"
+    assert not run(FakeVLLM()).api_only
+
+
 def test_the_simulator_says_so() -> None:
     sim = FakeVLLM()
     sim.headers = {SIMULATED: "1"}
