@@ -97,8 +97,10 @@ def steps(tokenizer: Any, ids: list[int], size: int, *, skips: bool) -> Iterator
 
     stream = DecodeStream(skip_special_tokens=skips)
     inner = tokenizer._tokenizer  # noqa: SLF001 - vLLM's own detokeniser takes it the same way
-    for at in range(0, len(ids), size):
-        some = ids[at : at + size]
+    for some in (
+        ids[:1],
+        *(ids[at : at + size] for at in range(1, len(ids), size)),
+    ):  # the first comes by itself
         yield "".join(stream.step(inner, number) or "" for number in some), some
 
 

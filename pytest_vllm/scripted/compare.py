@@ -12,15 +12,17 @@ if TYPE_CHECKING:
 
 
 def faults(came: Mapping[str, Any], script: Script) -> list[str]:
-    """What is wrong with an answer: calls, text, thoughts. Blanks at the ends of texts are not compared.
+    """What is wrong with an answer: calls, text, thoughts. Blanks at the ends of texts, and
+    between what stands before and after calls, are not compared.
 
     Args:
         came: `content`, `thoughts`, `calls` as [name, arguments as text].
         script: what was said.
     """
     wrong = _calls(came["calls"], script)
-    meant = " ".join(text for text in (script.content, script.after) if text)
-    if came["content"].split() != meant.split() or (not script.after and came["content"].strip() != meant.strip()):
+    meant = script.content + script.after
+    same = squeezed(came["content"]) == squeezed(meant)
+    if not same or (not script.after and came["content"].strip() != meant.strip()):
         wrong.append(f"content {quoted(came['content'])}, not {quoted(meant)}")
     if came["thoughts"].strip() != (script.thinking or "").strip():
         wrong.append(f"reasoning {quoted(came['thoughts'])}, not {quoted(script.thinking or '')}")
@@ -42,6 +44,11 @@ def _calls(came: Sequence[Sequence[str]], script: Script) -> list[str]:
             meant = json.dumps(call.arguments, ensure_ascii=False)
             wrong.append(f"{name} {quoted(arguments)}, not {call.name} {quoted(meant)}")
     return wrong
+
+
+def squeezed(text: str) -> str:
+    """A text without its blanks."""
+    return "".join(text.split())
 
 
 def alike(one: Any, other: Any) -> bool:

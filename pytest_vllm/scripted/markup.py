@@ -113,10 +113,7 @@ def as_json(value: Any) -> str:
 
 _WRITTEN = tuple(one.name for one in fields(Markup))
 _KEYS: dict[str, tuple[str, ...]] = {
-    "": (
-        *("family", "sources", "same-as", "markers", "special", "kwargs", "beside"),
-        *("promises", "write", "cannot"),
-    ),
+    "": ("family", "sources", "markers", "special", "kwargs", "beside", "promises", "write", "cannot"),
     "write": _WRITTEN,
     "cannot": ("reason",),
     "promises": ("before", "after", "parallel", "bare", "types", "finish", "strips"),
@@ -124,10 +121,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
 
 
 def read(path: Path, kind: str) -> dict[str, Any]:
-    """A grammar's file, its keys known to be right. Raises ValueError that names file and nearest key.
-
-    With `same-as` it is that other file, but for what it says itself.
-    """
+    """A grammar's file, its keys known to be right. Raises ValueError that names file and nearest key."""
     data = tomllib.loads(path.read_text("utf-8"))
     _known(path, "", data)
     for table in ("write", "cannot", "promises"):
@@ -135,8 +129,6 @@ def read(path: Path, kind: str) -> dict[str, Any]:
     missing = [key for key in ("family", "sources") if not data.get(key)]
     if missing:
         raise ValueError(f"{path.name}: {' and '.join(missing)} not given: who writes so, and who says it")
-    if "same-as" in data:
-        return _other(path, kind, str(data["same-as"])) | data
     if (
         "cannot" not in data
         and "call" not in data.get("write", {})
@@ -145,16 +137,6 @@ def read(path: Path, kind: str) -> dict[str, Any]:
         wanted = "call" if kind == "tool" else "thought"
         raise ValueError(f"{path.name}: neither [write] {wanted} nor [cannot] reason is given")
     return data
-
-
-def _other(path: Path, kind: str, name: str) -> dict[str, Any]:
-    known = sorted(one.stem for one in path.parent.glob("*.toml") if one != path)
-    if name not in known:
-        raise ValueError(f"{path.name}: same-as = {name!r} is no {kind} parser with a file{_near(name, known)}")
-    other = read(path.with_name(f"{name}.toml"), kind)
-    if "same-as" in other:
-        raise ValueError(f"{path.name}: same-as = {name!r} is the same as {other['same-as']!r}: name that one")
-    return other
 
 
 def markup_of(written: Mapping[str, Any]) -> Markup:

@@ -57,7 +57,7 @@ def build(
     folder.mkdir(parents=True, exist_ok=True)
     tokens = tokenizer(markers, special)
     ids = {one["content"]: one["id"] for one in tokens["added_tokens"]}
-    size = len(tokens["model"]["vocab"]) + len(ids)
+    size = len({*tokens["model"]["vocab"].values(), *ids.values()})
     end = ids[END_TURN]
     _json(folder / "tokenizer.json", tokens)
     _json(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ def staged(profile: Profile, folder: Path) -> Profile:
     if server.launcher == "sim":
         return _with(profile, args=args)
     writer = Writer.of(server.args)
+    if writer.kwargs:
+        args["default-chat-template-kwargs"] = json.dumps(writer.kwargs)
     build(folder / "model", markers=writer.markers, special=writer.special, closed=writer.closed)
     shutil.copyfile(Path(__file__).with_name("processor.py"), folder / f"{MODULE}.py")
     root = INSIDE if server.launcher in _CONTAINERS else str(folder)

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
     from pytest_vllm.scripted.grammar import Script
 
-QUIET = {"VLLM_LOGGING_LEVEL": "ERROR", "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "VLLM_NO_USAGE_STATS": "1"}
+QUIET = {
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "HF_HUB_OFFLINE": "1",
+    "DO_NOT_TRACK": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+}
 
 
 def sweep_alone(python: str, version: str, chosen: Sequence[Pair], tools: Sequence[Any]) -> Iterator[Row]:

@@ -48,8 +48,11 @@ def tokenizer(markers: Sequence[str], special: Sequence[str]) -> dict[str, Any]:
         special: texts that are one token each and are left out of decoded text unless asked for.
     """
     plain = vocabulary()
+    known = {text: number for number, text in enumerate(plain)}
     hidden = list(dict.fromkeys([*OWN, *special]))
     added = [*hidden, *(marker for marker in dict.fromkeys(markers) if marker not in hidden)]
+    fresh = [text for text in added if text not in known]
+    ids = {**known, **{text: len(plain) + number for number, text in enumerate(fresh)}}
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     return {
         "version": "1.0",
@@ -57,7 +60,7 @@ def tokenizer(markers: Sequence[str], special: Sequence[str]) -> dict[str, Any]:
         "padding": None,
         "added_tokens": [
             {
-                "id": len(plain) + number,
+                "id": ids[text],
                 "content": text,
                 "single_word": False,
                 "lstrip": False,
@@ -65,7 +68,7 @@ def tokenizer(markers: Sequence[str], special: Sequence[str]) -> dict[str, Any]:
                 "normalized": False,
                 "special": text in hidden,
             }
-            for number, text in enumerate(added)
+            for text in added
         ],
         "normalizer": None,
         "pre_tokenizer": byte_level,
@@ -80,7 +83,7 @@ def tokenizer(markers: Sequence[str], special: Sequence[str]) -> dict[str, Any]:
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": True,
-            "vocab": {text: number for number, text in enumerate(plain)},
+            "vocab": known,
             "merges": [],
         },
     }
