@@ -42,6 +42,13 @@ def test_a_container_finds_them_mounted_read_only(launcher: str, tmp_path: Path)
     assert (server.model, server.env["PYTHONPATH"]) == (f"{INSIDE}/model", INSIDE)
 
 
+def test_the_template_is_told_what_the_parsers_need(tmp_path: Path) -> None:
+    server = staged(profile("process", **{"reasoning-parser": "deepseek_v3"}), tmp_path / "stage").server
+
+    assert server.args["default-chat-template-kwargs"] == '{"thinking": true}'
+    assert "default-chat-template-kwargs" not in staged(profile("process"), tmp_path / "other").server.args
+
+
 def test_the_simulator_is_only_told_of_the_processor(tmp_path: Path) -> None:
     server = staged(profile("sim"), tmp_path / "stage").server
 
