@@ -292,6 +292,30 @@ def sim(context: typer.Context) -> None:
     _become("pytest_vllm.sim", *context.args)
 
 
+@app.command("sweep-parsers")
+def sweep_parsers(  # noqa: PLR0917 - the options of a command
+    version: Annotated[str, typer.Option(help="Of the vLLM that is swept.")] = "0.32.0",
+    python: Annotated[str, typer.Option(help="The Python that has it; a container without.")] = "",
+    image: Annotated[str, typer.Option(help="Of the container, instead of pytest-vllm/cpu:VERSION.")] = "",
+    parser: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Only three parsers.")] = False,
+    alone: Annotated[bool, typer.Option("--alone", help="Its parser objects, without servers.")] = False,
+    folder: Annotated[Path, typer.Option(help="Keeps what is done.")] = Path(".vllm/sweeps"),
+    as_json: AsJson = False,
+) -> None:
+    """Put every tool and reasoning parser of a vLLM to the test, by scripts."""
+    from pytest_vllm.scripted import sweep
+
+    kept = folder.absolute() / f"{version}-{'alone' if alone else 'server'}"
+    asked = {"python": python, "image": image or ("" if python else f"pytest-vllm/cpu:{version}")}
+    try:
+        rows = sweep.run(version, kept, parser or (), smoke=smoke, alone=alone, **asked)
+    except (ValueError, RuntimeError) as error:
+        raise UsageError(str(error)) from None
+    print_json([row.plain() for row in rows]) if as_json else print_rows(sweep.table(rows), as_json=False)
+    raise typer.Exit(sweep.status(rows))
+
+
 @app.command()
 def version() -> None:
     """Print the versions that a fault report names."""

@@ -1,9 +1,9 @@
-"""A server's parsers without the server: texts through vLLM's own parser objects, as its chat answers use them.
+"""A server's parsers without the server: texts through vLLM's own parser objects, as chat answers use them.
 
     PYTHON pytest_vllm/scripted/alone.py < JOBS
 
-It runs in the Python that has vLLM and imports nothing of ours. A line of input is a job: `{"tool", "reasoning",
-"model", "kwargs", "tools", "cases": [{"id", "mode", "script"}]}`; a line of output is what came for a case:
+It runs in the Python that has vLLM and imports nothing of ours. A line of input is a job: `{"tool",
+"reasoning", "model", "kwargs", "tools", "cases": [{"id", "mode", "script"}]}`; a line of output is what came:
 `{"tool", "reasoning", "id", "mode", "content", "thoughts", "calls": [[name, arguments]], "error"}`, or for
 the whole job, without `id`, when the parsers cannot be made. Modes: whole, stream and split (token by token),
 chunks (five tokens at once). A script is a text, or a list of texts that are tokenised one by one.

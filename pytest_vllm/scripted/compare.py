@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def faults(came: Mapping[str, Any], script: Script) -> list[str]:
-    """What is wrong with an answer: calls, text, thoughts. Blanks at the ends of texts, and
-    between what stands before and after calls, are not compared.
+    """What is wrong with an answer: calls, text, thoughts.
+
+    Blanks at the ends of texts, and between text before and after calls, are not compared.
 
     Args:
         came: `content`, `thoughts`, `calls` as [name, arguments as text].

@@ -53,6 +53,7 @@ class Row:
         outcomes: check or `MODE[CASE]` -> what came of it.
         evidence: the same -> what was wrong; for what did not pass.
         broken: why there is no answer at all; empty when there are some.
+        mark: of what was said: a row with another one is out of date.
     """
 
     pair: Pair
@@ -61,6 +62,7 @@ class Row:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     evidence: dict[str, str] = field(default_factory=dict)
     broken: str = ""
+    mark: str = ""
 
     def count(self, outcome: Outcome) -> int:
         """How many came out so. A parser that never answered is undecided."""
@@ -82,7 +84,7 @@ class Row:
 
 def row_of(data: Mapping[str, Any]) -> Row:
     """A row from its JSON."""
-    kept = ("version", "via", "outcomes", "evidence", "broken")
+    kept = ("version", "via", "outcomes", "evidence", "broken", "mark")
     return Row(Pair(**data["pair"]), **{key: data[key] for key in kept})
 
 
@@ -108,7 +110,7 @@ def pairs(only: Iterable[str] = (), kinds: Iterable[Kind] = ("tool", "reasoning"
 def cases(pair: Pair) -> list[tuple[str, Script, bool]]:
     """What is said: id, script, whether it is too long to be said character by character.
 
-    A parser's row holds what tests it: calls for a tool parser; thoughts, and calls after them, for the other.
+    A parser's row holds what tests it: calls for a tool parser, thoughts and what follows for the other.
     """
     found = []
     for row in json.loads(case_file("scripted-answers").read_text("utf-8")):
@@ -119,6 +121,15 @@ def cases(pair: Pair) -> list[tuple[str, Script, bool]]:
         if pair.kind == "tool" or (about and (pair.tool or not calls)):
             found.append((row["id"], script, bool(row.get("long"))))
     return found
+
+
+def tools() -> list[dict[str, Any]]:
+    """The tools that scripts call, as chat completions take them."""
+    schemas = json.loads(case_file("scripted-tools").read_text("utf-8"))
+    return [
+        {"type": "function", "function": {"name": name, "description": name, "parameters": schema}}
+        for name, schema in schemas.items()
+    ]
 
 
 def unpromised(tool: str, script: Script) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.scripted.compare import faults
 from pytest_vllm.scripted.grammar import load
 from pytest_vllm.scripted.model import build
-from pytest_vllm.scripted.rows import MODES, Outcome, Pair, Row, cases, unpromised
+from pytest_vllm.scripted.rows import MODES, Outcome, Pair, Row, cases, tools, unpromised
 from pytest_vllm.scripted.writing import Writer
 
 if TYPE_CHECKING:
@@ -28,20 +29,19 @@ QUIET = {
 }
 
 
-def sweep_alone(python: str, version: str, chosen: Sequence[Pair], tools: Sequence[Any]) -> Iterator[Row]:
+def sweep_alone(python: str, version: str, chosen: Sequence[Pair]) -> Iterator[Row]:
     """Rows, as they are done.
 
     Args:
         python: the Python that has vLLM.
         version: that it has.
         chosen: the parsers.
-        tools: as chat completions take them.
 
     Raises RuntimeError, with the end of what it printed, when that Python ends before its work is done.
     """
     with tempfile.TemporaryDirectory(prefix="pytest-vllm-sweep-") as name:
         folder = Path(name)
-        jobs = [job(pair, folder / f"model-{number}", tools) for number, pair in enumerate(chosen)]
+        jobs = [job(pair, folder / f"model-{number}") for number, pair in enumerate(chosen)]
         given = folder / "jobs"
         given.write_text("".join(json.dumps(one) + "\n" for one in jobs), "utf-8")
         log = folder / "log"
@@ -64,12 +64,9 @@ def sweep_alone(python: str, version: str, chosen: Sequence[Pair], tools: Sequen
             raise RuntimeError(f"{python} ended with status {process.returncode}:\n{told}")
 
 
-def job(pair: Pair, folder: Path, tools: Sequence[Any]) -> dict[str, Any]:
+def job(pair: Pair, folder: Path) -> dict[str, Any]:
     """What `alone.py` is to do for two parsers; their tokenizer is made in the folder."""
-    writer = Writer(
-        load(pair.tool, "tool") if pair.tool else None,
-        load(pair.reasoning, "reasoning") if pair.reasoning else None,
-    )
+    writer = writer_of(pair)
     build(folder, markers=writer.markers, special=writer.special, closed=writer.closed)
     told = []
     for name, script, long in cases(pair):
@@ -82,15 +79,31 @@ def job(pair: Pair, folder: Path, tools: Sequence[Any]) -> dict[str, Any]:
         "reasoning": pair.reasoning,
         "model": str(folder),
         "kwargs": writer.kwargs,
-        "tools": list(tools),
+        "tools": tools(),
         "cases": told,
     }
+
+
+def writer_of(pair: Pair) -> Writer:
+    """What writes scripts for two parsers."""
+    return Writer(
+        load(pair.tool, "tool") if pair.tool else None,
+        load(pair.reasoning, "reasoning") if pair.reasoning else None,
+    )
+
+
+def mark(pair: Pair) -> str:
+    """A digest of all that is said to two parsers."""
+    writer = writer_of(pair)
+    said = [[name, writer.write(script)] for name, script, _ in cases(pair)]
+    told = json.dumps([said, writer.markers, writer.special, dict(writer.kwargs)])
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 def _rows(process: subprocess.Popen[str], version: str, chosen: Sequence[Pair]) -> Iterator[Row]:
     assert process.stdout is not None  # noqa: S101 - it was asked for
     for pair in chosen:
-        row = Row(pair, version, "alone")
+        row = Row(pair, version, "alone", mark=mark(pair))
         scripts = {name: script for name, script, _ in cases(pair)}
         for _ in range(len(scripts) * len(MODES)):
             line = process.stdout.readline()

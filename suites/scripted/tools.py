@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from pytest_vllm import case_file
 
 WEATHER, PING, NOTE = "get_weather", "ping", "note"
 UNKNOWN = "fly_home"
 
-_TEXTS = {"type": "array", "items": {"type": "string"}}
-_SCHEMAS: dict[str, dict[str, Any]] = {
-    WEATHER: {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-        "required": ["city"],
-    },
-    PING: {"type": "object", "properties": {}},
-    NOTE: {
-        "type": "object",
-        "properties": {
-            "text": {"type": "string"},
-            "count": {"type": "integer"},
-            "ratio": {"type": "number"},
-            "flag": {"type": "boolean"},
-            "tags": _TEXTS,
-            "counts": {"type": "array", "items": {"type": "integer"}},
-            "table": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
-            "place": {"type": "object"},
-            "items": {"type": "array", "items": {"type": "object"}},
-        },
-    },
-}
+_SCHEMAS: dict[str, dict[str, Any]] = json.loads(case_file("scripted-tools").read_text("utf-8"))
 
 
 def schema_of(name: str) -> dict[str, Any]:
