@@ -26,8 +26,14 @@ in_body(
     lambda asked: not asked.get("echo"),
     catches=["usage.total"],
 )
-spoil("chat.object-missing", "A chat answer does not name its object.", (CHAT,), "object")
-ignores("chat.stop-ignored", "Stop strings are ignored.", ["stop"], (CHAT,))
+spoil(
+    "chat.object-missing",
+    "A chat answer does not name its object.",
+    (CHAT,),
+    "object",
+    catches=["chat.schema"],
+)
+ignores("chat.stop-ignored", "Stop strings are ignored.", ["stop"], (CHAT,), catches=["chat.stop.text"])
 
 
 @defect("chat.garbage", on="answer", area="canary", faults=["GIB-001"], catches=["canary.words.runs"])

@@ -51,7 +51,8 @@ for _name, _summary, _text, _faults in (
     ("salad", "Answers are pieces of words.", SALAD, ["GIB-005", "GIB-008", "GIB-010", "CONC-002"]),
     ("stutter", "Answers end in one word over and over.", "The boat is the " + "the " * 60, ["SPEC-003"]),
 ):
-    in_choices(f"canary.{_name}", _summary, (CHAT,), _written(_text), _prose, faults=_faults)
+    _caught = ["canary.words.language" if _name == "salad" else "canary.words.runs"]
+    in_choices(f"canary.{_name}", _summary, (CHAT,), _written(_text), _prose, faults=_faults, catches=_caught)
 
 
 def _one_token(choice: dict[str, Any], asked: dict[str, Any]) -> None:

@@ -36,7 +36,14 @@ refused(
 )
 
 
-@defect("streaming.stop-leaks", on="events", paths=(COMPLETIONS,), area="streaming", faults=["SAMPLE-010"])
+@defect(
+    "streaming.stop-leaks",
+    on="events",
+    paths=(COMPLETIONS,),
+    area="streaming",
+    faults=["SAMPLE-010"],
+    catches=["stream.stop.no-leak"],
+)
 def stop_leaks(events: Any, exchange: Any) -> Any:
     """The beginning of a stop string is sent before it is known to be one."""
     asked = exchange.body or {}

@@ -22,7 +22,7 @@ NEIGHBOUR = 40
 @defect(
     "cancellation.ignored",
     on="cancel",
-    catches=["cancellation.stream.freed", "cancellation.whole.freed", "cancellation.cache-freed"],
+    catches=["cancellation.stream.stopped", "cancellation.whole.stopped", "cancellation.choices.stopped"],
 )
 def cancel_ignored(ignored: bool, sequence: Sequence) -> bool:
     """A request whose client has left goes on to its end."""
@@ -30,10 +30,39 @@ def cancel_ignored(ignored: bool, sequence: Sequence) -> bool:
     return True
 
 
+_lingering: list[Sequence] = []
+
+
+def _lingers(ignored: bool, sequence: Sequence) -> bool:
+    del ignored
+    _lingering.append(sequence)
+    return True
+
+
+def _slowly(seconds: float, engine: Any) -> float:
+    del engine
+    return max(seconds, 0.0035) if any(not sequence.ended for sequence in _lingering) else seconds
+
+
+add(
+    "cancellation.lingers",
+    "A request whose client has left goes on for many seconds.",
+    {"cancel": _lingers, "step": _slowly},
+    faults=["ROBUST-016"],
+    needs=["--num-gpu-blocks-override", "1000"],
+    catches=[
+        "cancellation.stream.freed",
+        "cancellation.whole.freed",
+        "cancellation.choices.freed",
+        "cancellation.cache-freed",
+    ],
+)
+
+
 _left: set[str] = set()
 
 
-@defect("cancellation.choices-ignored", on="cancel", catches=["cancellation.choices.freed"])
+@defect("cancellation.choices-ignored", on="cancel", catches=["cancellation.choices.stopped"])
 def choices_ignored(ignored: bool, sequence: Sequence) -> bool:
     """Of several choices only the first one is given up."""
     again = sequence.id in _left

@@ -12,7 +12,14 @@ from pytest_vllm.sim.defects.scope import CHAT
 
 HERE = (CHAT,)
 
-spoil("chat.model-other", "An answer names a model that nobody asked for.", HERE, "model", "gpt-4o")
+spoil(
+    "chat.model-other",
+    "An answer names a model that nobody asked for.",
+    HERE,
+    "model",
+    "gpt-4o",
+    catches=["chat.model"],
+)
 spoil(
     "chat.created-milliseconds",
     "`created` counts milliseconds.",
@@ -46,7 +53,14 @@ spoil(
     None,
     catches=["chat.stop.reason"],
 )
-header("chat.content-type", "Answers say text/html.", HERE, "content-type", "text/html")
+header(
+    "chat.content-type",
+    "Answers say text/html.",
+    HERE,
+    "content-type",
+    "text/html",
+    catches=["chat.content-type"],
+)
 in_bytes(
     "chat.infinity",
     "The body holds Infinity, which is no JSON.",

@@ -12,10 +12,31 @@ from pytest_vllm.sim.defects.scope import COMPLETIONS
 
 HERE = (COMPLETIONS,)
 
-spoil("completions.object-chat", "A completion calls itself chat.", HERE, "object", "chat.completion")
-spoil("completions.model-other", "A completion names another model.", HERE, "model", "text-davinci-003")
+spoil(
+    "completions.object-chat",
+    "A completion calls itself chat.",
+    HERE,
+    "object",
+    "chat.completion",
+    catches=["completions.schema"],
+)
+spoil(
+    "completions.model-other",
+    "A completion names another model.",
+    HERE,
+    "model",
+    "text-davinci-003",
+    catches=["completions.model"],
+)
 spoil("completions.created-text", "`created` is zero.", HERE, "created", 0, catches=["completions.created"])
-spoil("completions.id-fixed", "All completions have one id.", HERE, "id", "cmpl-0")
+spoil(
+    "completions.id-fixed",
+    "All completions have one id.",
+    HERE,
+    "id",
+    "cmpl-0",
+    catches=["completions.id.unique"],
+)
 spoil(
     "completions.finish-always-stop",
     "Every completion ends with `stop`, cut or not.",
@@ -25,6 +46,14 @@ spoil(
     catches=["completions.max-tokens.exact"],
 )
 spoil(
+    "completions.finish-foreign",
+    "A completion ends with a word of the engine's own.",
+    HERE,
+    "choices.*.finish_reason",
+    "FINISHED_LENGTH_CAPPED",
+    catches=["completions.finish.agrees"],
+)
+spoil(
     "completions.stop-reason-always",
     "Every completion names a reason to stop.",
     HERE,
@@ -32,7 +61,14 @@ spoil(
     "</s>",
     catches=["completions.stop.none", "completions.stop.reason", "completions.stop.token-reason"],
 )
-header("completions.content-type", "Completions say text/html.", HERE, "content-type", "text/html")
+header(
+    "completions.content-type",
+    "Completions say text/html.",
+    HERE,
+    "content-type",
+    "text/html",
+    catches=["completions.content-type"],
+)
 in_bytes(
     "completions.nan",
     "The body holds NaN, which is no JSON.",
@@ -234,7 +270,12 @@ in_body(
     catches=["usage.within-limit", "completions.max-tokens.default"],
 )
 in_body(
-    "completions.batch-reversed", "The choices of a batch are in reverse order.", HERE, _reversed, asks("n")
+    "completions.batch-reversed",
+    "The choices of a batch are in reverse order.",
+    HERE,
+    _reversed,
+    asks("n"),
+    catches=["completions.batch.order"],
 )
 in_body(
     "completions.batch-by-prompt",
@@ -242,15 +283,29 @@ in_body(
     HERE,
     _numbered_by_prompt,
     asks("n"),
+    catches=["completions.batch.indices"],
 )
-in_body("completions.one-too-many", "A second choice comes unasked.", HERE, _twice)
-in_body("completions.batch-first-only", "Of several token-id prompts one is answered.", HERE, _first_only)
+in_body(
+    "completions.one-too-many",
+    "A second choice comes unasked.",
+    HERE,
+    _twice,
+    catches=["completions.choices.one"],
+)
+in_body(
+    "completions.batch-first-only",
+    "Of several token-id prompts one is answered.",
+    HERE,
+    _first_only,
+    catches=["completions.batch.ids"],
+)
 in_choices(
     "completions.echo-ascii",
     "An echoed prompt has lost its letters beyond ASCII.",
     HERE,
     _ascii,
     asks("echo"),
+    catches=["completions.echo.verbatim"],
 )
 in_choices(
     "completions.stop-kept",

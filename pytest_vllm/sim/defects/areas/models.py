@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.choose import in_body
 from pytest_vllm.sim.defects.make import answers, spoil
 from pytest_vllm.sim.defects.registry import add
-from pytest_vllm.sim.defects.scope import MODELS, every, only
+from pytest_vllm.sim.defects.scope import MODELS, only, remembering
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_vllm.sim.api.reply import Exchange
 
 HERE = (MODELS,)
@@ -52,7 +55,14 @@ spoil(
     "base-model",
     catches=["models.entry.parent"],
 )
-answers("models.crashes", "The list of models is a server error.", HERE, 500, b'{"error":{"message":"busy"}}')
+answers(
+    "models.crashes",
+    "The list of models is a server error.",
+    HERE,
+    500,
+    b'{"error":{"message":"busy"}}',
+    catches=["models.answered"],
+)
 
 
 def _twice(body: dict[str, Any], asked: dict[str, Any]) -> None:
@@ -85,16 +95,22 @@ in_body(
 )
 
 
-def _changing(body: Any, exchange: Exchange) -> Any:
-    if exchange.path == MODELS and isinstance(body, dict) and body.get("data"):
-        body["data"] = [*body["data"], {**body["data"][0], "id": f"{body['data'][0]['id']}-b"}]
-    return body
+def _growing() -> Callable[[Any, Exchange], Any]:
+    asked = count(2)
+
+    def changing(body: Any, exchange: Exchange) -> Any:
+        if exchange.path == MODELS and isinstance(body, dict) and body.get("data"):
+            first = body["data"][0]
+            body["data"] = [*body["data"], {**first, "id": f"{first['id']}-{next(asked)}"}]
+        return body
+
+    return changing
 
 
 add(
     "models.changes",
-    "Every other time another model is listed, as by processes that know different ones.",
-    # `ready` too: recordings are rewritten one by one, only a server has an every other time
-    {"json": only(HERE, every(2, _changing)), "ready": lambda seconds, _: seconds},
+    "Each time another model is listed beside the first, as by processes that know different ones.",
+    # `ready` too: recordings are rewritten one by one, only a server has a next time
+    {"json": only(HERE, remembering(_growing)), "ready": lambda seconds, _: seconds},
     catches=["models.list.stable"],
 )

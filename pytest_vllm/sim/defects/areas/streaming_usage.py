@@ -154,10 +154,10 @@ def usage_first_choice_only(events: list[Event], exchange: Exchange) -> list[Eve
 def continuous_starts_over(events: list[Event], exchange: Exchange) -> list[Event]:
     """Continuous usage is counted per chunk, and the last chunk keeps its choices."""
     del exchange
-    for event in events:
+    for position, event in enumerate(events):
         if isinstance(event.data, dict) and event.data.get("usage"):
             if event.data.get("choices"):
-                event.data["usage"] = _counted(event.data["usage"], 1)
+                event.data["usage"] = _counted(event.data["usage"], 1 if position else 2)
             else:
                 event.data["choices"] = [{"index": 0, "delta": {}, "text": "", "finish_reason": None}]
     return events

@@ -15,6 +15,7 @@ refused(
     failure("1 validation error for list[function-wrap]: Invalid JSON", 400),
     lambda asked: asked.get("tool_choice") == "required",
     faults=["STRUCT-009"],
+    catches=["tools.forced.answered"],
 )
 refused(
     "tools.forced-key-error",
@@ -24,4 +25,5 @@ refused(
     failure("'triggers'"),
     lambda asked: asked.get("tool_choice") == "required" or isinstance(asked.get("tool_choice"), dict),
     faults=["STRUCT-027"],
+    catches=["tools.forced.answered"],
 )
