@@ -68,7 +68,7 @@ def job(pair: Pair, folder: Path) -> dict[str, Any]:
     """What `alone.py` is to do for two parsers; their tokenizer is made in the folder."""
     writer = writer_of(pair)
     build(folder, markers=writer.markers, special=writer.special, closed=writer.closed)
-    told = []
+    told: list[dict[str, Any]] = []
     for name, script, long in cases(pair):
         text = writer.write(script)
         split = text if long else writer.pieces(text)

@@ -1,0 +1,159 @@
+"""`docs/vllm-findings.md`: what sweeps found out about vLLM's parsers, generated.
+
+    python -m pytest_vllm.scripted.findings [SWEEP-FOLDER …]
+
+Folders of finished sweeps are first boiled down to `fixtures/parsers/swept/`; the page is made from what lies
+there and from `fixtures/parsers/findings.toml`, which says of each kind of failure what a person found out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.locate import data_dir
+from pytest_vllm.scripted.rows import Row, read, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+PAGE = Path("docs/vllm-findings.md")
+VERDICTS = ("confirmed", "ambiguous", "documented")
+_EVIDENCE = 240
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a person found out about failures of one kind.
+
+    Args:
+        title: the fault in one line.
+        parsers: `kind:name` of those it concerns.
+        checks: patterns of the keys that fail for it, with round for square brackets: `stream(*)`.
+        verdict: confirmed: a fault of the parser. ambiguous: the markup itself cannot tell. documented: meant
+            so.
+        why: what the model writes, and what the parser promises.
+        upstream: threads, as owner/repository#number; empty when none was found.
+        says: what the evidence must contain; empty for anything.
+    """
+
+    title: str
+    parsers: tuple[str, ...]
+    checks: tuple[str, ...]
+    verdict: str
+    why: str
+    upstream: tuple[str, ...] = ()
+    says: str = ""
+
+    def covers(self, row: Row, key: str) -> bool:
+        """Whether it explains a failure."""
+        plain = key.replace("[", "(").replace("]", ")")
+        return (
+            f"{row.pair.kind}:{row.pair.name}" in self.parsers
+            and any(fnmatchcase(plain, pattern) for pattern in self.checks)
+            and self.says in row.evidence[key]
+        )
+
+
+@dataclass
+class Seen:
+    """The failures that one finding explains.
+
+    Args:
+        finding: what was found out; None for what nobody has looked into.
+        failures: row and key of each.
+    """
+
+    finding: Finding | None
+    failures: list[tuple[Row, str]] = field(default_factory=list)
+
+
+def findings() -> list[Finding]:
+    """What people found out. Raises ValueError for a verdict or a key that nobody knows."""
+    path = data_dir("fixtures") / "parsers" / "findings.toml"
+    found = []
+    for data in tomllib.loads(path.read_text("utf-8"))["finding"]:
+        lists = {key: tuple(data[key]) for key in ("parsers", "checks", "upstream") if key in data}
+        unknown = set(data) - set(Finding.__dataclass_fields__)
+        if unknown or data.get("verdict") not in VERDICTS:
+            raise ValueError(f"{path.name}: {data.get('title')}: {unknown or data.get('verdict')} is unknown")
+        found.append(Finding(**{**data, **lists}))
+    return found
+
+
+def explained(rows: Iterable[Row], known: Sequence[Finding]) -> tuple[list[Seen], Seen]:
+    """Failures by what explains them, and those that nothing does."""
+    seen = [Seen(finding) for finding in known]
+    rest = Seen(None)
+    for row in rows:
+        for key, outcome in row.outcomes.items():
+            if outcome == "failed":
+                of = next((one for one in seen if one.finding and one.finding.covers(row, key)), rest)
+                of.failures.append((row, key))
+    return seen, rest
+
+
+def boiled(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Rows without what passed, evidence cut: what is kept of a sweep."""
+    kept = []
+    for row in rows:
+        counts = Counter(row.outcomes.values())
+        outcomes = {key: one for key, one in row.outcomes.items() if one != "passed"}
+        evidence = {key: row.evidence[key][:_EVIDENCE] for key in outcomes if key in row.evidence}
+        kept.append({**row.plain(), "outcomes": outcomes, "evidence": evidence, "passed": counts["passed"]})
+    return kept
+
+
+@dataclass
+class Swept:
+    """One sweep, boiled down.
+
+    Args:
+        rows: with what did not pass.
+        passed: by kind and name of the parser: how many passed.
+    """
+
+    rows: list[Row]
+    passed: dict[tuple[str, str], int]
+
+    @property
+    def name(self) -> str:
+        """The version, and how it was swept."""
+        first = self.rows[0]
+        return f"{first.version} {'parsers alone' if first.via == 'alone' else 'servers'}"
+
+
+def swept() -> list[Swept]:
+    """The sweeps that are kept, newest version first."""
+    found = []
+    for path in sorted((data_dir("fixtures") / "parsers" / "swept").glob("*.json"), reverse=True):
+        data = json.loads(path.read_text("utf-8"))
+        rows = [row_of(one) for one in data]
+        passed = {(one["pair"]["kind"], one["parser"]): one["passed"] for one in data}
+        found.append(Swept(rows, passed))
+    return found
+
+
+def main(folders: Sequence[str]) -> None:
+    """Keep what the sweeps of these folders found, and write the page."""
+    from pytest_vllm.scripted.findings_page import page  # noqa: PLC0415 - it imports this module
+
+    keep = data_dir("fixtures") / "parsers" / "swept"
+    for folder in map(Path, folders):
+        rows = read(folder)
+        if not rows:
+            raise SystemExit(f"{folder} holds no finished rows: name the folder that sweep-parsers keeps")
+        keep.mkdir(exist_ok=True)
+        lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in boiled(rows))
+        (keep / f"{rows[0].version}-{rows[0].via}.json").write_text(f"[\n{lines}\n]\n", "utf-8")
+    (data_dir("fixtures").parent / PAGE).write_text(page(swept(), findings()), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
