@@ -12,6 +12,7 @@ from __future__ import annotations
 import http.client
 import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from pytest_vllm.sim.inprocess import Simulated
 from pytest_vllm.sim.versions import facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 VALUES: list[Any] = [None, True, 0, 1, -1, 2.5, "x", "1", [], [1], ["a"], {}, {"a": 1}]
 HI = [{"role": "user", "content": "Hi"}]
@@ -65,19 +66,37 @@ def answer(url: str, path: str, body: dict[str, Any] | None = None) -> tuple[int
     return response.status, (error.get("type"), error.get("param"), error.get("message"))
 
 
+@dataclass(frozen=True)
+class Difference:
+    """A request that the two answer differently: status, and what the error says."""
+
+    label: str
+    real: tuple[int, Any]
+    sim: tuple[int, Any]
+
+    @property
+    def told(self) -> str:
+        """Both answers, for people."""
+        return f"{self.label}\n  real {self.real[0]} {self.real[1]}\n  sim  {self.sim[0]} {self.sim[1]}"
+
+
+def differences(real: str, model: str, argv: Sequence[str]) -> Iterator[Difference | None]:
+    """For each request what differs; None where nothing does."""
+    version = answer(real, "/version")[1]["version"].split("+")[0]
+    with Simulated([model, *argv, "--sim-version", version]) as sim:
+        for label, path, body in odd(model):
+            theirs, ours = answer(real, path, body), answer(sim.url, path, body)
+            yield None if theirs == ours else Difference(label, theirs, ours)
+
+
 def main() -> int:
     """Ask both and print the differences."""
     real, model, *argv = sys.argv[1:]
-    version = answer(real, "/version")[1]["version"].split("+")[0]
-    asked = differing = 0
-    with Simulated([model, *argv, "--sim-version", version]) as sim:
-        for label, path, body in odd(model):
-            asked += 1
-            theirs, ours = answer(real, path, body), answer(sim.url, path, body)
-            if theirs != ours:
-                differing += 1
-                print(f"{label}\n  real {theirs[0]} {theirs[1]}\n  sim  {ours[0]} {ours[1]}")
-    print(f"{asked} requests, {differing} answered differently")
+    found = list(differences(real, model, argv))
+    differing = [one for one in found if one]
+    for one in differing:
+        print(one.told)
+    print(f"{len(found)} requests, {len(differing)} answered differently")
     return 0
 
 

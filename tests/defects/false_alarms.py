@@ -89,9 +89,13 @@ def run_all(runs: int, workers: int = WORKERS, say: Callable[[Alarm], None] = la
     suites()  # before the processes are forked, so that they share it
     alarms = []
     with own_room(), ProcessPoolExecutor(workers, initializer=end_with_parent) as pool:
-        for alarm in pool.map(run, sample(runs)):
-            alarms.append(alarm)
-            say(alarm)
+        try:
+            for alarm in pool.map(run, sample(runs)):
+                alarms.append(alarm)
+                say(alarm)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return alarms
 
 
