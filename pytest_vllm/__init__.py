@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         undecided,
     )
     from pytest_vllm.exchanges import Case, cases, exchange
+    from pytest_vllm.gauges import Reading
     from pytest_vllm.locate import case_file
     from pytest_vllm.measure.measured import Decided, Measured
     from pytest_vllm.measure.samples import Sample
@@ -70,6 +71,7 @@ __all__ = [
     "Outcome",
     "Profile",
     "Prompts",
+    "Reading",
     "Recording",
     "Recordings",
     "Request",
@@ -118,6 +120,7 @@ _HOMES = {
     "Figures": "profile.derived",
     "Metrics": "metrics",
     "Profile": "profile.model",
+    "Reading": "gauges",
     "Recording": "wire.recording",
     "Recordings": "recordings",
     "Request": "wire.recording",

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, cast
 
+from pytest_vllm.gauges import gauges_for
 from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from pytest_vllm.gauges import Gauges
     from pytest_vllm.launch.protocol import Handle, Restartable
     from pytest_vllm.planning import Wanted, WantedMeasurement
     from pytest_vllm.profile.model import Profile
@@ -53,6 +55,7 @@ class Gate:
         self.phases: list[Phase] = []
         self.redactor, self.rootdir = session.redactor, session.rootdir
         self._open: dict[str, tuple[ExitStack, Handle, ServerLog]] = {}
+        self._gauges: dict[str, Gauges] = {}
 
     def open(
         self,
@@ -81,7 +84,11 @@ class Gate:
             profile = self._staged(profile, folder, stack)
             if shares_memory(profile):
                 make_room(self.progress.say, evict=self.options.evict_tenants)
+            gauges = gauges_for(profile, folder, self.rootdir, tier=self.options.tier)
+            stack.callback(gauges.close)
+            self._gauges[name] = gauges
             handle = stack.enter_context(guard.start(launcher_for(profile.server.launcher), profile))
+            gauges.watch(handle)
             self.progress.phase("boot", handle.description)
             log = ServerLog(handle, folder / "server.log", self.redactor.text)
             stack.callback(log.close)
@@ -90,9 +97,12 @@ class Gate:
             self.progress.booted(boot)
             self._phase("boot", started, profile=name)
             server = self._probe(handle, profile)
-        except BaseException:
+            gauges.scrape(server.url, server.api_key)
+        except BaseException as error:
             self._open.pop(name, None)
             stack.close()
+            if isinstance(error, BootError) and (tripped := self._gauges[name].tripped):
+                raise _out_of_memory(tripped, error) from error
             raise
         self.states[name] = ServerState(
             profile, server, folder, self.redactor.value(dict(handle.facts())), tuple(boot.phases)
@@ -194,6 +204,8 @@ class Gate:
             log = ServerLog(fresh, state.folder / "server-restarted.log", self.redactor.text)
             stack.callback(log.close)
             self._open[name] = (stack, fresh, log)
+            self._gauges[name].watch(fresh)
+            self._gauges[name].scrape(fresh.url, state.server.api_key)
             state = self.states[name] = replace(state, server=replace(state.server, url=fresh.url))
             asyncio.run(self._record_all(state, plan, RecordingStore(state.folder / "recordings"), 1))
         self._phase("restart", started, profile=name, exchanges=len(plan))
@@ -203,6 +215,8 @@ class Gate:
         return self._open[name][1].alive()
 
     def _how_it_ended(self, name: str) -> str:
+        if tripped := self._gauges[name].tripped:
+            return f"the server was {tripped}"
         ended = self._open[name][1].exit()
         status = "" if ended is None else f" with status {ended.status}"
         return f"the server ended{status} while it was being tested"
@@ -239,6 +253,16 @@ class Gate:
 
     def _phase(self, name: str, started: float, **detail: object) -> None:
         self.phases.append(Phase(name, round(time.monotonic() - started, 3), detail))
+
+
+def _out_of_memory(tripped: str, error: BootError) -> BootError:
+    return BootError(
+        f"the server was {tripped}",
+        evidence=error.evidence,
+        means="model, KV cache and everything else on this machine do not fit together",
+        try_=("lower gpu-memory-utilization in [server.args]", "end what else holds memory"),
+        cause="shared-memory-low",
+    )
 
 
 def _api_key(profile: Profile) -> str | None:

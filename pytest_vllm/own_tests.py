@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import httpx
     import openai
 
+    from pytest_vllm.gauges import Reading
     from pytest_vllm.measurements import Measurements
     from pytest_vllm.metrics import Metrics
     from pytest_vllm.preflight.roofline import Roofline
@@ -109,6 +110,14 @@ def vllm_roofline(vllm_figures: Figures | None, vllm_log: tuple[tuple[float, str
     from pytest_vllm.preflight.roofline import Roofline  # noqa: PLC0415 - only checks of speed pay for it
 
     return Roofline(vllm_figures, (line for _, line in vllm_log)) if vllm_figures else None
+
+
+@pytest.fixture(scope="session")
+def vllm_timeline(vllm_session: GateSession, vllm_profile_name: str) -> tuple[Reading, ...]:
+    """Memory, KV cache and queue from before the start of the server to the end of this run's recording."""
+    from pytest_vllm.gauges import read_timeline  # noqa: PLC0415 - only such checks pay for it
+
+    return read_timeline(vllm_session.state(vllm_profile_name).folder)
 
 
 @pytest.fixture(scope="session")

@@ -97,6 +97,17 @@ class ContainerHandle(StartedServer):
         """Image, digest, container, engine, command with secrets replaced, GPUs seen inside."""
         return dict(self._facts)
 
+    def resident(self) -> int | None:
+        """Bytes of main memory that it holds as the engine counts them, the cache of files left out."""
+        if self._container is None:
+            return None
+        try:
+            found = self._engine.client.api.stats(self._container.id, stream=False, one_shot=True)
+            told = found["memory_stats"]
+            return int(told["usage"]) - int((told.get("stats") or {}).get("inactive_file", 0))
+        except (*self._engine.errors, KeyError, TypeError, ValueError):
+            return None
+
     def stop(self) -> None:
         """Stop and remove it with its anonymous volumes, also when interrupted meanwhile."""
         self._cancelled = True

@@ -101,6 +101,10 @@ class ProcessHandle(StartedServer):
         """The command, secrets replaced, and the process number."""
         return {"command": self._shown, "pid": self._child.pid, "url": self.url}
 
+    def resident(self) -> int | None:
+        """Bytes of main memory that it holds."""
+        return processes.resident(self._child.pid)
+
     def stop(self) -> None:
         """Ask it to end, then kill whatever of it is left, also when interrupted meanwhile."""
         if self._stopped:

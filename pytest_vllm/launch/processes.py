@@ -61,6 +61,20 @@ def of_session(leaders: Collection[int]) -> Iterator[psutil.Process]:
             continue
 
 
+def resident(pid: int) -> int | None:
+    """Bytes of main memory that a process and those below it hold, shared ones counted each time."""
+    try:
+        first = psutil.Process(pid)
+        members = [first, *first.children(recursive=True)]
+    except psutil.Error:
+        return None
+    total = 0
+    for one in members:
+        with suppress(psutil.Error):
+            total += one.memory_info().rss
+    return total
+
+
 def lingering(container_id: str) -> Iterator[psutil.Process]:
     """What Podman leaves of a removed container for minutes: the monitor of a command that was run inside."""
     for process in psutil.process_iter(["name", "cmdline"]):

@@ -65,12 +65,17 @@ class SimHandle(ProcessHandle):
 
     def free_memory(self) -> int | None:
         """Free bytes of the simulated accelerator; None where that is none."""
+        found = self.memory()
+        return found[0] if found else None
+
+    def memory(self) -> tuple[int, int] | None:
+        """Free and all bytes of the simulated accelerator; None where that is none."""
         try:
             body = json.loads(Path(self._start[1].env[DEVICE]).read_text("utf-8"))
         except (OSError, ValueError, KeyError):
             return None
         held = [size for who, size in body["held"].items() if not who.isdigit() or processes.alive(int(who))]
-        return int(body["total"] - sum(held)) if body["total"] else None
+        return (int(body["total"] - sum(held)), int(body["total"])) if body["total"] else None
 
 
 def sim_arguments(profile: Profile, context: LaunchContext) -> list[str]:

@@ -41,3 +41,11 @@ def memory_longest(server: Server, memory_finished: Recording) -> Request:
     longest = (server.max_model_len or 0) - 1
     tokens = longest if 0 < longest < CHEAP else len(fitting(server))
     return server.completion([1100 + number % 50 for number in range(tokens)], max_tokens=1, ignore_eos=True)
+
+
+@exchange("memory.refused", metrics=True)
+def memory_refused(server: Server, memory_longest: Recording) -> Request:
+    """Two prompts in one request, of which one does not fit into the context: the whole is refused."""
+    del memory_longest
+    beyond = [1100 + number % 50 for number in range((server.max_model_len or 4096) + 1)]
+    return server.completion([fitting(server), beyond], max_tokens=TOKENS, ignore_eos=True, expect=400)

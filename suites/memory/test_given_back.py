@@ -61,3 +61,12 @@ def test_left(memory_left: Recording) -> None:
     wrong = held(memory_left)
 
     assert not wrong, f"after the client left, {'; '.join(wrong)}"
+
+
+@check("memory.refused.freed", MUST, spec=SPEC, needs=NEEDS)
+def test_refused(memory_refused: Recording) -> None:
+    """A request that is refused because one of its prompts is too long holds nothing."""
+    memory_refused.answered()
+    wrong = held(memory_refused)
+
+    assert not wrong, f"after it was answered with {memory_refused.status}, {'; '.join(wrong)}"

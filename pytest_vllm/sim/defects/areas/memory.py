@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
-from pytest_vllm.sim.defects.make import spoil
+from pytest_vllm.sim.defects.make import metric, spoil
 from pytest_vllm.sim.defects.registry import add, defect
 from pytest_vllm.sim.defects.scope import COMPLETIONS
 
@@ -109,3 +109,79 @@ add(
     faults=["MEM-002"],
     catches=["memory.log.not-starved", "memory.log.no-preemption"],
 )
+
+
+def _log_says_more(lines: list[str], deployment: Deployment) -> list[str]:
+    del deployment
+    return [re.sub(r"(KV cache size: )([\d,]+)( tokens)", r"\g<1>9\2\3", line) for line in lines]
+
+
+add(
+    "memory.log-says-more",
+    "The log tells a KV cache larger than the one that was made.",
+    {"log": _log_says_more},
+    catches=["memory.capacity.told-alike"],
+)
+add(
+    "memory.half-the-cache",
+    "Half of the memory that should be the cache is held by somebody else.",
+    {"metrics": _size(8800), "log": lambda lines, _: [line for line in lines if "KV cache size" not in line]},
+    profile="spark-fp8",
+    catches=["memory.capacity.as-computed", "memory.capacity.promised"],
+)
+metric(
+    "memory.preempts",
+    "Requests are put back and computed again because the cache is full.",
+    "vllm:num_preemptions_total",
+    lambda value: value + 3,
+    catches=["memory.preempted.none"],
+)
+
+
+_refused = {"count": 0}
+
+
+def _start(value: Any, settings: Any) -> Any:
+    del settings
+    _refused["count"] = 0
+    return value
+
+
+def _seen(body: Any, path: str) -> Any:
+    prompt = body.get("prompt") if isinstance(body, dict) and path == COMPLETIONS else None
+    if (
+        isinstance(prompt, list)
+        and len(prompt) == 2
+        and isinstance(prompt[1], list)
+        and len(prompt[1]) > LONG
+    ):
+        _refused["count"] += 1
+    return body
+
+
+def _kept(text: str, engine: Any) -> str:
+    del engine
+    return re.sub(
+        r"^(vllm:kv_cache_usage_perc(?:\{[^}]*\})?) (\S+)$",
+        lambda found: f"{found[1]} {float(found[2]) + 0.01 * _refused['count']}",
+        text,
+        flags=re.MULTILINE,
+    )
+
+
+add(
+    "memory.refused-keeps-blocks",
+    "What was taken for the first prompt of a request is kept when the second one is refused.",
+    {"boot": _start, "body": _seen, "metrics": _kept},
+    catches=["memory.refused.freed"],
+)
+
+
+@defect("memory.takes-more", on="log", profile="h100-fp8", catches=["memory.cap.respected"])
+def takes_more(lines: list[str], deployment: Deployment) -> list[str]:
+    """More of the GPU is taken than --gpu-memory-utilization allows."""
+    if any("KV cache size" in line for line in lines):
+        device = deployment.device
+        take = device.take
+        device.take = lambda size, total: take(size * 1.3, total)  # type: ignore[method-assign]
+    return lines
