@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import tomllib
+from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.locate import data_dir
 from pytest_vllm.profile.model import Profile, Waiver
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def known_faults() -> list[Waiver]:
     """The waivers of `fixtures/waivers/vllm.toml`."""
     text = (data_dir("fixtures") / "waivers" / "vllm.toml").read_text("utf-8")
     return [Waiver.model_validate(row) for row in tomllib.loads(text)["waive"]]
+
+
+def parser_faults(args: Mapping[str, Any]) -> list[Waiver]:
+    """The waivers of `fixtures/waivers/parsers.toml` for the parsers that these serve arguments name."""
+    text = (data_dir("fixtures") / "waivers" / "parsers.toml").read_text("utf-8")
+    served = {f"tool:{args.get('tool-call-parser')}", f"reasoning:{args.get('reasoning-parser')}"}
+    found = []
+    for row in tomllib.loads(text).get("waive", ()):
+        given = {key: value for key, value in row.items() if key not in {"parser", "checks"}}
+        if row["parser"] in served:
+            found += [Waiver.model_validate({"check": check, **given}) for check in row["checks"]]
+    return found
 
 
 def with_known_faults(profile: Profile) -> Profile:
@@ -21,4 +37,7 @@ def with_known_faults(profile: Profile) -> Profile:
     """
     if profile.server.launcher == "sim" or profile.expect.known_faults == "fail":
         return profile
-    return profile.model_copy(update={"waive": [*profile.waive, *known_faults()]})
+    waived = {one.check for one in profile.waive}
+    parsers = parser_faults(profile.server.args) if profile.server.scripted else []
+    more = [*known_faults(), *(one for one in parsers if one.check not in waived)]
+    return profile.model_copy(update={"waive": [*profile.waive, *more]})

@@ -23,12 +23,15 @@ def with_parsers(profile: Profile, tool: str | None, reasoning: str | None) -> P
     args: dict[str, Any] = dict(profile.server.args)
     if tool is not None:
         args |= {"tool-call-parser": _known("tool", tool, profile), "enable-auto-tool-choice": True}
+    expect = profile.expect
     if reasoning == NONE:
         args.pop("reasoning-parser", None)
+        expected = [one for one in expect.capabilities if one != "reasoning"]
+        expect = expect.model_copy(update={"capabilities": expected})
     elif reasoning is not None:
         args["reasoning-parser"] = _known("reasoning", reasoning, profile)
     server = profile.server.model_copy(update={"args": args})
-    changes: dict[str, Any] = {"server": server}
+    changes: dict[str, Any] = {"server": server, "expect": expect}
     if server.scripted:
         # what is scripted fits any parser, whatever its model's file says; faults are those of other parsers
         changes |= {"model": None, "waive": []}

@@ -53,12 +53,19 @@ class Finding:
 
     def covers(self, row: Row, key: str) -> bool:
         """Whether it explains a failure."""
-        plain = key.replace("[", "(").replace("]", ")")
+        plain = short(key).replace("[", "(").replace("]", ")")
         return (
             f"{row.pair.kind}:{row.pair.name}" in self.parsers
             and any(fnmatchcase(plain, pattern) for pattern in self.checks)
             and self.says in row.evidence[key]
         )
+
+
+def short(key: str) -> str:
+    """`stream[single]` for a check's id over that script, whichever interface said it."""
+    for interface in ("answer", "response", "message"):
+        key = key.removeprefix(f"scripted.{interface}.")
+    return key
 
 
 @dataclass
@@ -142,7 +149,8 @@ def swept() -> list[Swept]:
 
 def main(folders: Sequence[str]) -> None:
     """Keep what the sweeps of these folders found, and write the page."""
-    from pytest_vllm.scripted.findings_page import page  # noqa: PLC0415 - it imports this module
+    from pytest_vllm.scripted.findings_page import page  # noqa: PLC0415 - they import this module
+    from pytest_vllm.scripted.findings_waived import waived  # noqa: PLC0415
 
     keep = data_dir("fixtures") / "parsers" / "swept"
     for folder in map(Path, folders):
@@ -153,6 +161,9 @@ def main(folders: Sequence[str]) -> None:
         lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in boiled(rows))
         (keep / f"{rows[0].version}-{rows[0].via}.json").write_text(f"[\n{lines}\n]\n", "utf-8")
     (data_dir("fixtures").parent / PAGE).write_text(page(swept(), findings()), "utf-8")
+    rows = [row for one in swept() for row in one.rows]
+    waivers = data_dir("fixtures") / "waivers" / "parsers.toml"
+    waivers.write_text(waived(rows, findings()), "utf-8")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def served(pair: Pair, version: str, folder: Path, *, python: str = "", image: s
     profile = "cpu-scripted-process" if python else "cpu-scripted"
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--vllm-profile={profile}"),
-        f"--vllm-tool-parser={pair.tool or 'none'}",
+        *([f"--vllm-tool-parser={pair.tool}"] if pair.tool else []),
         f"--vllm-reasoning-parser={pair.reasoning or 'none'}",
         *("--vllm-check=scripted", f"--vllm-report={folder}"),
         *([f"--vllm-image={image}"] if image else []),

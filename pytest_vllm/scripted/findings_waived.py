@@ -1,0 +1,70 @@
+"""Waivers for the faults of parsers that are known upstream: `fixtures/waivers/parsers.toml`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pytest_vllm.scripted.findings import short
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_vllm.scripted.findings import Finding
+    from pytest_vllm.scripted.rows import Row
+
+UNTIL = dt.date(2027, 6, 30)
+HEAD = """\
+# Faults of vLLM's parsers that are known upstream, each for its parser: generated from the sweeps by
+# `python -m pytest_vllm.scripted.findings`; do not edit. Each check failed on a real server, a person found
+# out why, and there is a thread. A check of a stream is waived only where it fails however the tokens come:
+# others would pass at times.
+"""
+_STREAMED = ("stream", "split", "chunks")
+
+
+def waived(rows: Sequence[Row], known: Sequence[Finding]) -> str:
+    """The file.
+
+    Args:
+        rows: of all sweeps; servers tell which checks failed, parsers alone tell how steadily.
+        known: what people found out.
+    """
+    alone = {(row.pair, row.version): row for row in rows if row.via == "alone"}
+    lines = [HEAD]
+    for row in (row for row in rows if row.via == "server"):
+        by: dict[Finding, list[str]] = defaultdict(list)
+        steady = alone.get((row.pair, row.version))
+        for key, outcome in row.outcomes.items():
+            if outcome in {"failed", "unpromised"} and steady and _always(steady, short(key)):
+                of = next((one for one in known if one.covers(row, key)), None)
+                if of and of.verdict == "confirmed" and of.upstream:
+                    by[of].append(key)
+        for finding, checks in by.items():
+            lines += _entry(row, finding, sorted(checks))
+    return "\n".join(lines)
+
+
+def _always(row: Row, key: str) -> bool:
+    """Whether it fails whole, or in every way to cut a stream."""
+    mode, _, case = key.partition("[")
+    keys = [f"{one}[{case}" for one in _STREAMED] if mode in _STREAMED else [key]
+    return all(row.outcomes.get(one) in {"failed", "unpromised"} for one in keys)
+
+
+def _entry(row: Row, finding: Finding, checks: Sequence[str]) -> list[str]:
+    minor = ".".join(row.version.split(".")[:2])
+    return [
+        "[[waive]]",
+        f"parser = {json.dumps(f'{row.pair.kind}:{row.pair.name}')}",
+        "checks = [",
+        *(f"    {json.dumps(one)}," for one in checks),
+        "]",
+        f"reason = {json.dumps(finding.title, ensure_ascii=False)}",
+        f"issue = {json.dumps(finding.upstream[0])}",
+        f'versions = "=={minor}.*"',
+        f"until = {UNTIL.isoformat()}",
+        "",
+    ]
