@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PAGE = Path("docs/vllm-findings.md")
 VERDICTS = ("confirmed", "ambiguous", "documented")
-_EVIDENCE = 240
+_EVIDENCE = 160
 
 
 @dataclass(frozen=True)

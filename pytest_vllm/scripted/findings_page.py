@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pytest_vllm.scripted.findings import Finding, Seen, Swept, explained
+from pytest_vllm.scripted.findings import Finding, Seen, Swept, explained, short
 from pytest_vllm.scripted.grammar import load, names
 from pytest_vllm.scripted.rows import Row, cases
 from pytest_vllm.scripted.sweep_alone import writer_of
@@ -92,12 +92,14 @@ def _finding(seen: Seen) -> list[str]:
 def _where(failures: Iterable[tuple[Row, str]]) -> list[str]:
     by: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for row, key in failures:
-        mode, _, case = key.removesuffix("]").partition("[")
+        mode, _, case = short(key).removesuffix("]").partition("[")
         version = f"{row.version} {'alone' if row.via == 'alone' else 'server'}"
         by[f"{row.pair.kind} `{row.pair.name}`", version][mode].append(case)
     lines = []
     for (parser, version), modes in sorted(by.items()):
-        told = "; ".join(f"{mode}: {_some(cases_)}" for mode, cases_ in modes.items())
+        told = "; ".join(
+            f"{mode}: {_some(cases_)}" if any(cases_) else mode for mode, cases_ in modes.items()
+        )
         lines.append(f"- {parser}, {version}: {told}")
     return lines
 

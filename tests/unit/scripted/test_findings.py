@@ -1,0 +1,53 @@
+"""The page of findings: what explains a failure, what nothing explains, and that the page is up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_vllm.scripted.findings import PAGE, VERDICTS, Finding, boiled, explained, findings, swept
+from pytest_vllm.scripted.findings_page import page
+from pytest_vllm.scripted.grammar import names
+from pytest_vllm.scripted.rows import Pair, Row
+
+ROW = Row(
+    Pair("tool", "xlam", ""),
+    "0.32.0",
+    "alone",
+    {"stream[single]": "failed", "whole[single]": "passed", "stream[list]": "failed"},
+    {"stream[single]": "calls: none", "stream[list]": "note '{}'"},
+)
+LOST = Finding("Calls are lost", ("tool:xlam",), ("stream(*)",), "confirmed", "They are not.", says="none")
+
+
+def test_a_failure_is_explained_by_parser_check_and_evidence() -> None:
+    seen, rest = explained([ROW], [LOST])
+
+    assert seen[0].failures == [(ROW, "stream[single]")]
+    assert rest.failures == [(ROW, "stream[list]")]
+
+
+def test_what_passed_is_counted_and_not_kept() -> None:
+    kept = boiled([ROW])[0]
+
+    assert kept["passed"] == 1
+    assert set(kept["outcomes"]) == {"stream[single]", "stream[list]"}
+
+
+@pytest.mark.parametrize("finding", findings(), ids=lambda one: one.title[:40])
+def test_a_finding_names_parsers_that_there_are_and_explains_something(finding: Finding) -> None:
+    kinds = [one.partition(":")[::2] for one in finding.parsers]
+    rows = [row for one in swept() for row in one.rows]
+
+    assert finding.verdict in VERDICTS
+    assert [
+        name for kind, name in kinds if name not in names("tool" if kind == "tool" else "reasoning")
+    ] == []
+    assert explained(rows, [finding])[0][0].failures
+
+
+def test_the_page_is_what_the_command_writes() -> None:
+    told = page(swept(), findings())
+
+    assert told == Path(PAGE).read_text("utf-8"), "run python -m pytest_vllm.scripted.findings"
