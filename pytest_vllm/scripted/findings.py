@@ -95,14 +95,18 @@ def findings() -> list[Finding]:
 
 
 def explained(rows: Iterable[Row], known: Sequence[Finding]) -> tuple[list[Seen], Seen]:
-    """Failures by what explains them, and those that nothing does."""
+    """Failures by what explains them, and those that nothing does.
+
+    What nobody promised counts where a person found a fault in it.
+    """
     seen = [Seen(finding) for finding in known]
     rest = Seen(None)
     for row in rows:
         for key, outcome in row.outcomes.items():
-            if outcome == "failed":
-                of = next((one for one in seen if one.finding and one.finding.covers(row, key)), rest)
-                of.failures.append((row, key))
+            if outcome in {"failed", "unpromised"}:
+                of = next((one for one in seen if one.finding and one.finding.covers(row, key)), None)
+                if of or outcome == "failed":
+                    (of or rest).failures.append((row, key))
     return seen, rest
 
 
