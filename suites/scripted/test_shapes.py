@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, check
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, need
 
 from .answers import Said, listed, said, short, squeezed
 from .tools import UNKNOWN
@@ -18,7 +18,7 @@ WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "blank": ((), ("Done.",), ()),
     "edges": (("one",), ("two",), ()),
     "twice": (("one",), ("two", "four"), ("three",)),
-    "call-inside": (("one", "two"), ("Done.",), ()),
+    "call-inside": (("one",), (), ("two", "Done.")),
     "call-unclosed": ((), (), ("one",)),
 }
 
@@ -38,14 +38,12 @@ def lost(shape: str, found: Said) -> list[str]:
         if word not in found.content
     ]
     wrong += [f"{word!r} is lost" for word in either if word not in f"{found.thoughts} {found.content}"]
-    if shape.startswith("call-") and found.calls:
-        wrong.append(f"a call within the thoughts is made: {found.calls[0].name} {found.calls[0].arguments}")
     return wrong
 
 
 @check("scripted.shape.whole", MUST, spec=SPEC, needs=NEEDS)
 def test_whole(scripted_shape: Case, scripted_shape_whole: Recording) -> None:
-    """A whole answer loses no thought and no text, and makes no call of a thought."""
+    """A whole answer loses no thought and no text, in whatever shape thoughts are."""
     wrong = lost(scripted_shape.id, said(scripted_shape_whole))
 
     assert not wrong, listed(wrong)
@@ -53,7 +51,7 @@ def test_whole(scripted_shape: Case, scripted_shape_whole: Recording) -> None:
 
 @check("scripted.shape.stream", MUST, spec=SPEC, needs=STREAM)
 def test_stream(scripted_shape: Case, scripted_shape_stream: Recording) -> None:
-    """A stream loses no thought and no text, and makes no call of a thought."""
+    """A stream loses no thought and no text, in whatever shape thoughts are."""
     wrong = lost(scripted_shape.id, said(scripted_shape_stream))
 
     assert not wrong, listed(wrong)
@@ -71,6 +69,26 @@ def test_alike(
     )
 
     assert one == other, f"(reasoning, content, calls) whole {one}, streamed {other}"
+
+
+@check(
+    "scripted.shape.call-in-thought",
+    SHOULD,
+    spec=SPEC,
+    needs=STREAM,
+    exchanges=("scripted.shape.whole[", "scripted.shape.stream["),
+)
+def test_call_in_thought(vllm_recordings: Recordings) -> None:
+    """A call that stands within thoughts is a thought, and is not made."""
+    told = [
+        *vllm_recordings.of("scripted.shape.whole[call-"),
+        *vllm_recordings.of("scripted.shape.stream[call-"),
+    ]
+    answered = [one for one in told if one.status == 200]
+    need(answered, "no thought with a call in it was answered")
+    wrong = [f"{one.key}: {call.name} {call.arguments}" for one in answered for call in said(one).calls]
+
+    assert not wrong, listed(wrong)
 
 
 @check("scripted.unknown.whole", MUST, spec="vllm:features/tool_calling", needs=("chat", "scripted"))

@@ -116,6 +116,25 @@ scripted(
     stream=_stop_stream,
     catches=["scripted.answer.whole", "scripted.answer.stream"],
 )
+
+
+def _made(body: Any, exchange: Exchange) -> None:
+    del exchange
+    for choice, message in messages(body):
+        before, marker, _ = str(message.get("reasoning") or "").partition("<tool_call>")
+        if marker:
+            function = {"name": "get_weather", "arguments": "{}"}
+            message["reasoning"], message["content"] = before, None
+            message["tool_calls"] = [{"id": "call_0", "type": "function", "function": function}]
+            choice["finish_reason"] = "tool_calls"
+
+
+scripted(
+    "thoughts-made",
+    "A call within thoughts is made, and what follows it is lost.",
+    whole=_made,
+    catches=["scripted.shape.whole", "scripted.shape.call-in-thought"],
+)
 scripted(
     "blank-at-the-end",
     "A stream ends with a blank more.",
