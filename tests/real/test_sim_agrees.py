@@ -1,0 +1,43 @@
+"""The simulator refuses and takes what a real server does, in the same words, request by odd request."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.bench.sim_against import Difference, differences
+from tests.real.server import SERVE
+
+if TYPE_CHECKING:
+    from tests.real.server import HandStarted
+
+ACCEPTED: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "accepted-differences.json").read_text("utf-8")
+)
+SERVED_NAME = SERVE[SERVE.index("--served-model-name") + 1]
+pytestmark = [pytest.mark.real, pytest.mark.docker]
+
+
+@pytest.fixture(scope="module")
+def compared(by_hand: HandStarted) -> list[Difference | None]:
+    after_name = SERVE[SERVE.index(SERVED_NAME) + 1 :]
+    return list(differences(by_hand.url, SERVED_NAME, after_name))
+
+
+def test_every_difference_has_a_reason(compared: list[Difference | None]) -> None:
+    known = {label for group in ACCEPTED for label in group["requests"]}
+
+    assert [one.told for one in compared if one and one.label not in known] == []
+
+
+def test_no_accepted_difference_is_gone(compared: list[Difference | None]) -> None:
+    found = {one.label for one in compared if one}
+
+    assert [label for group in ACCEPTED for label in group["requests"] if label not in found] == []
+
+
+def test_most_is_compared(compared: list[Difference | None]) -> None:
+    assert len(compared) > 2000
