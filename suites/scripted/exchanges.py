@@ -16,6 +16,7 @@ from .phrasing import (
     ANSWERS,
     OSLO,
     PARIS,
+    QUIET,
     STOP,
     as_json,
     calls_of,
@@ -256,6 +257,19 @@ def scripted_hidden_whole(server: Server) -> Request:
 def scripted_hidden_stream(server: Server) -> Request:
     """The same, streamed."""
     return say(server, text_of(server, spoken(server, "Done.")), streams=True, include_reasoning=False)
+
+
+@exchange("scripted.quiet.whole")
+def scripted_quiet_whole(server: Server) -> Request:
+    """Text without thoughts, with thinking switched off in the prompt."""
+    return say(server, text_of(server, spoken(server, "Done.", thinking=None)), chat_template_kwargs=QUIET)
+
+
+@exchange("scripted.quiet.stream")
+def scripted_quiet_stream(server: Server) -> Request:
+    """The same, streamed."""
+    text = text_of(server, spoken(server, "Done.", thinking=None))
+    return say(server, text, streams=True, chat_template_kwargs=QUIET)
 
 
 @exchange("scripted.form.whole")

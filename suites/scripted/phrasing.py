@@ -13,6 +13,8 @@ from .tools import NOTE, WEATHER, named, offered, offered_to_messages, offered_t
 ANSWERS: list[dict[str, Any]] = json.loads(case_file("scripted-answers").read_text("utf-8"))
 
 STOP = "HALT"
+#: Switches thinking off; families call the switch differently, and pass over what they do not know.
+QUIET = {"enable_thinking": False, "thinking": False}
 #: vLLM's versions from which on these interfaces carry a script.
 RESPONSES_SINCE, MESSAGES_SINCE = "0.16.0", "0.29.0"
 OSLO = Call(WEATHER, {"city": "Oslo"})

@@ -15,6 +15,8 @@ SPEC = "openai:chat/create#tool_choice"
 FORMAT = "openai:chat/create#response_format"
 NEEDS = ("chat", "scripted")
 STREAM = (*NEEDS, "stream")
+#: Reasoning parsers of models whose templates close the thought when a request switches thinking off.
+SWITCHED = ("qwen3", "glm45", "holo2", "deepseek_v3")
 
 
 def accepted(*recordings: Recording) -> Said:
@@ -152,6 +154,29 @@ def test_hidden_stream(scripted_hidden_stream: Recording) -> None:
     found = said(scripted_hidden_stream)
 
     assert (found.thoughts, found.content.strip()) == ("", "Done."), f"{found}"
+
+
+@check("scripted.quiet.whole", MUST, spec="vllm:features/reasoning_outputs", needs=(*NEEDS, "reasoning"))
+def test_quiet(vllm_server: Server, scripted_quiet_whole: Recording) -> None:
+    """With thinking switched off, the text of a whole answer is content."""
+    only_if(switches(vllm_server), "models of this parser always think")
+    found = said(scripted_quiet_whole)
+
+    assert (found.thoughts.strip(), found.content.strip()) == ("", "Done."), f"{found}"
+
+
+@check("scripted.quiet.stream", MUST, spec="vllm:features/reasoning_outputs", needs=(*STREAM, "reasoning"))
+def test_quiet_stream(vllm_server: Server, scripted_quiet_stream: Recording) -> None:
+    """With thinking switched off, the text of a stream is content."""
+    only_if(switches(vllm_server), "models of this parser always think")
+    found = said(scripted_quiet_stream)
+
+    assert (found.thoughts.strip(), found.content.strip()) == ("", "Done."), f"{found}"
+
+
+def switches(server: Server) -> bool:
+    """Whether a request can switch the thoughts of the parser's models off."""
+    return str(server.args.get("reasoning-parser", "")) in SWITCHED
 
 
 @check("scripted.form.whole", MUST, spec=FORMAT, needs=(*NEEDS, "structured-output"))

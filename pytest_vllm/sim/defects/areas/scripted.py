@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.sim.defects.calls import call_deltas, messages, threads, told, whole_calls
+from pytest_vllm.sim.defects.calls import asked, call_deltas, deltas, messages, threads, told, whole_calls
 from pytest_vllm.sim.defects.scripted import arguments, reasons, scripted, streamed_thoughts, thoughts
 
 if TYPE_CHECKING:
@@ -140,4 +140,33 @@ scripted(
     "A stream ends with a blank more.",
     stream=lambda events, exchange: told(events, "content", " ", last=True) if exchange else events,
     catches=["scripted.answer.alike"],
+)
+
+
+def _quiet(exchange: Exchange) -> bool:
+    return (asked(exchange, "chat_template_kwargs") or {}).get("enable_thinking") is False
+
+
+def _thought_instead(body: Any, exchange: Exchange) -> None:
+    del exchange
+    for _, message in messages(body):
+        message["reasoning"], message["content"] = message.get("content"), None
+
+
+def _streamed_thought_instead(events: list[Event], exchange: Exchange) -> list[Event]:
+    del exchange
+    for _, _, delta in deltas(events):
+        if delta.get("content"):
+            delta["reasoning"] = delta.pop("content")
+    return events
+
+
+scripted(
+    "quiet-thoughts",
+    "With thinking switched off, the text is taken for thoughts.",
+    whole=_thought_instead,
+    stream=_streamed_thought_instead,
+    when=_quiet,
+    needs=["--reasoning-parser", "qwen3"],
+    catches=["scripted.quiet.whole", "scripted.quiet.stream"],
 )
