@@ -29,6 +29,8 @@ PROMISED = {
         "spark-fp8",
         "spark-qwen35",
         "h100-fp8",
+        "h100-dummy",
+        "h100-dummy-eager",
         "rtx5090-qwq-awq",
     ),
     *(f"rtxpro6000-{kind}" for kind in ("bf16", "fp8", "awq", "gguf", "nvfp4", "shared", "systemd")),
