@@ -6,7 +6,8 @@ It runs in the Python that has vLLM and imports nothing of ours. A line of input
 "reasoning", "model", "kwargs", "tools", "cases": [{"id", "mode", "script"}]}`; a line of output is what came:
 `{"tool", "reasoning", "id", "mode", "content", "thoughts", "calls": [[name, arguments]], "error"}`, or for
 the whole job, without `id`, when the parsers cannot be made. Modes: whole, stream and split (token by token),
-chunks (five tokens at once). A script is a text, or a list of texts that are tokenised one by one.
+chunks (five tokens at once), once (all tokens in the event that ends the answer). A script is a text, or a
+list of texts that are tokenised one by one.
 """
 
 from __future__ import annotations
@@ -84,9 +85,12 @@ def answer(made: Any, tokenizer: Any, job: dict[str, Any], case: dict[str, Any])
         return said(thoughts, content, [(call.name, call.arguments) for call in calls or ()])
     prompt = tokenizer.encode(PROMPT, add_special_tokens=False)
     pieces = list(steps(tokenizer, ids, CHUNK if case["mode"] == "chunks" else 1, skips=skips))
+    events = [*pieces, ("", [tokenizer.eos_token_id])]
+    if case["mode"] == "once":
+        events = [("".join(text for text, _ in events), [*ids, tokenizer.eos_token_id])]
     deltas = [
-        parser.parse_delta(text, some, request, prompt_token_ids=prompt, finished=number == len(pieces))
-        for number, (text, some) in enumerate([*pieces, ("", [tokenizer.eos_token_id])])
+        parser.parse_delta(text, some, request, prompt_token_ids=prompt, finished=number == len(events))
+        for number, (text, some) in enumerate(events, 1)
     ]
     return joined([delta for delta in deltas if delta is not None])
 

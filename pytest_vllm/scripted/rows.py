@@ -10,10 +10,10 @@ from pytest_vllm.locate import case_file
 from pytest_vllm.scripted.grammar import Call, Kind, Script, load, names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
-MODES = ("whole", "stream", "split", "chunks")
+MODES = ("whole", "stream", "split", "chunks", "once")
 Outcome = Literal["passed", "failed", "undecided", "unpromised"]
 
 
@@ -107,13 +107,19 @@ def pairs(only: Iterable[str] = (), kinds: Iterable[Kind] = ("tool", "reasoning"
     return found
 
 
-def cases(pair: Pair) -> list[tuple[str, Script, bool]]:
+def cases(pair: Pair, only: Collection[str] = ()) -> list[tuple[str, Script, bool]]:
     """What is said: id, script, whether it is too long to be said character by character.
 
     A parser's row holds what tests it: calls for a tool parser, thoughts and what follows for the other.
+
+    Args:
+        pair: the parsers.
+        only: ids of the cases that are wanted; all without any.
     """
     found = []
     for row in json.loads(case_file("scripted-answers").read_text("utf-8")):
+        if only and row["id"] not in only:
+            continue
         calls = tuple(Call(one["name"], one["arguments"]) for one in row["calls"])
         thinking = row.get("thinking", "") if pair.reasoning else None
         script = Script(thinking, row["content"], calls if pair.tool else (), row["after"])

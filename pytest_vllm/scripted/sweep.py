@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -127,6 +128,9 @@ def run(
         raise ValueError("--alone needs --python: the Python in which vLLM is installed")
     if python and (found := version_in(python)) != version:
         raise ValueError(f"{python} has vLLM {found}, not {version}")
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # so that what was started is ended
     rows = []
     for row, known in sweep(version, folder, wanted, python=python, image=image, alone=alone):
         rows.append(row)

@@ -17,7 +17,7 @@ from pytest_vllm.scripted.rows import MODES, Outcome, Pair, Row, cases, tools, u
 from pytest_vllm.scripted.writing import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from pytest_vllm.scripted.grammar import Script
 
@@ -29,19 +29,22 @@ QUIET = {
 }
 
 
-def sweep_alone(python: str, version: str, chosen: Sequence[Pair]) -> Iterator[Row]:
+def sweep_alone(
+    python: str, version: str, chosen: Sequence[Pair], only: Collection[str] = ()
+) -> Iterator[Row]:
     """Rows, as they are done.
 
     Args:
         python: the Python that has vLLM.
         version: that it has.
         chosen: the parsers.
+        only: the cases that are said; all without any.
 
     Raises RuntimeError, with the end of what it printed, when that Python ends before its work is done.
     """
     with tempfile.TemporaryDirectory(prefix="pytest-vllm-sweep-") as name:
         folder = Path(name)
-        jobs = [job(pair, folder / f"model-{number}") for number, pair in enumerate(chosen)]
+        jobs = [job(pair, folder / f"model-{number}", only) for number, pair in enumerate(chosen)]
         given = folder / "jobs"
         given.write_text("".join(json.dumps(one) + "\n" for one in jobs), "utf-8")
         log = folder / "log"
@@ -56,7 +59,7 @@ def sweep_alone(python: str, version: str, chosen: Sequence[Pair]) -> Iterator[R
             )
         with process:
             try:
-                yield from _rows(process, version, chosen)
+                yield from _rows(process, version, chosen, only)
             finally:
                 process.kill()
         if process.returncode not in {0, -9}:
@@ -64,16 +67,15 @@ def sweep_alone(python: str, version: str, chosen: Sequence[Pair]) -> Iterator[R
             raise RuntimeError(f"{python} ended with status {process.returncode}:\n{told}")
 
 
-def job(pair: Pair, folder: Path) -> dict[str, Any]:
+def job(pair: Pair, folder: Path, only: Collection[str] = ()) -> dict[str, Any]:
     """What `alone.py` is to do for two parsers; their tokenizer is made in the folder."""
     writer = writer_of(pair)
     build(folder, markers=writer.markers, special=writer.special, closed=writer.closed)
     told: list[dict[str, Any]] = []
-    for name, script, long in cases(pair):
+    for name, script, long in cases(pair, only):
         text = writer.write(script)
         split = text if long else writer.pieces(text)
-        told += [{"id": name, "mode": mode, "script": text} for mode in MODES if mode != "split"]
-        told.append({"id": name, "mode": "split", "script": split})
+        told += [{"id": name, "mode": mode, "script": split if mode == "split" else text} for mode in MODES]
     return {
         "tool": pair.tool,
         "reasoning": pair.reasoning,
@@ -96,15 +98,17 @@ def mark(pair: Pair) -> str:
     """A digest of all that is said to two parsers."""
     writer = writer_of(pair)
     said = [[name, writer.write(script)] for name, script, _ in cases(pair)]
-    told = json.dumps([said, writer.markers, writer.special, dict(writer.kwargs)])
+    told = json.dumps([MODES, said, writer.markers, writer.special, dict(writer.kwargs)])
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def _rows(process: subprocess.Popen[str], version: str, chosen: Sequence[Pair]) -> Iterator[Row]:
+def _rows(
+    process: subprocess.Popen[str], version: str, chosen: Sequence[Pair], only: Collection[str]
+) -> Iterator[Row]:
     assert process.stdout is not None  # noqa: S101 - it was asked for
     for pair in chosen:
         row = Row(pair, version, "alone", mark=mark(pair))
-        scripts = {name: script for name, script, _ in cases(pair)}
+        scripts = {name: script for name, script, _ in cases(pair, only)}
         for _ in range(len(scripts) * len(MODES)):
             line = process.stdout.readline()
             if not line:

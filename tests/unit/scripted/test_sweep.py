@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from pytest_vllm.cli import main
@@ -14,9 +19,6 @@ from pytest_vllm.scripted.compare import faults
 from pytest_vllm.scripted.grammar import Call, Script
 from pytest_vllm.scripted.rows import Pair, Row, cases, pairs, row_of, unpromised
 from pytest_vllm.scripted.sweep_served import fill
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HERMES = Pair("tool", "hermes", "deepseek_r1")
 SAID = Script("Hm.", "One.", (Call("note", {"count": 7, "flag": True}),))
@@ -192,3 +194,40 @@ def test_the_status_tells_what_is_undecided() -> None:
     assert sweep.status([Row(HERMES, "0.32.0", "alone", {"whole[a]": "passed"})]) == 0
     assert sweep.status([Row(HERMES, "0.32.0", "alone", broken="no boot")]) == 21
     assert sweep.status([]) == 21
+
+
+#: A Python that says that it runs, and then works for ever.
+BUSY = """#!{python}
+import os, sys, threading
+if sys.argv[1] == "-c":
+    print("0.32.0")
+    sys.exit()
+with open({fifo!r}, "w") as told:
+    told.write(f"{{os.getpid()}} {{os.path.realpath('/proc/self/fd/0')}}")
+threading.Event().wait()
+"""
+
+
+def test_a_sweep_that_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
+    fifo, python = tmp_path / "told", tmp_path / "python"
+    os.mkfifo(fifo)
+    python.write_text(BUSY.format(python=sys.executable, fifo=str(fifo)), "utf-8")
+    python.chmod(0o755)
+    command = [
+        "-m",
+        "pytest_vllm.cli",
+        "sweep-parsers",
+        "--alone",
+        "--python",
+        str(python),
+        "--parser",
+        "xlam",
+    ]
+    with subprocess.Popen([sys.executable, *command, "--folder", str(tmp_path / "kept")]) as sweeping:
+        pid, _, jobs = fifo.read_text("utf-8").partition(" ")
+        sweeping.terminate()
+
+    assert sweeping.returncode == 128 + signal.SIGTERM
+    assert not psutil.pid_exists(int(pid))
+    assert jobs.endswith("jobs")
+    assert not Path(jobs).parent.exists()

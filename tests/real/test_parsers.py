@@ -1,0 +1,62 @@
+"""The grammars, proven against vLLM's own parsers: what a model writes by them comes back as it was meant.
+
+`PYTEST_VLLM_PYTHONS` lists Pythons that have vLLM for the CPU, separated as PATH is. No server is started.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pytest_vllm.facts import parsers
+from pytest_vllm.scripted.findings import explained, findings
+from pytest_vllm.scripted.rows import Row, pairs
+from pytest_vllm.scripted.sweep import version_in
+from pytest_vllm.scripted.sweep_alone import sweep_alone
+
+pytestmark = pytest.mark.real
+
+PYTHONS = [one for one in os.environ.get("PYTEST_VLLM_PYTHONS", "").split(os.pathsep) if one]
+#: One call, two, one without arguments, text, thoughts.
+PLAIN = ("single", "parallel", "no-arguments", "text-only", "thought-lines")
+
+
+@pytest.fixture(scope="module", params=PYTHONS or [""], ids=lambda path: path or "none")
+def rows(request: pytest.FixtureRequest) -> list[Row]:
+    """What comes of the plain cases, for every parser that this vLLM has."""
+    if not request.param:
+        pytest.skip("needs a Python that has vLLM: PYTEST_VLLM_PYTHONS")
+    version = version_in(request.param)
+    known = {kind: parsers(kind, version) for kind in ("tool", "reasoning")}
+    had = [
+        pair
+        for pair in pairs()
+        if (not pair.tool or pair.tool in known["tool"])
+        and (not pair.reasoning or pair.reasoning in known["reasoning"])
+    ]
+    return list(sweep_alone(request.param, version, had, PLAIN))
+
+
+def test_every_parser_can_be_made(rows: list[Row]) -> None:
+    """The markers of a grammar are the tokens that its parser asks for."""
+    assert {row.pair.name: row.broken for row in rows if row.broken} == {}
+    assert len(rows) >= 40
+
+
+def test_plain_answers_come_back_whole(rows: list[Row]) -> None:
+    """Whole answers are read right by every parser: it is the grammar that is proven here."""
+    wrong = {
+        f"{row.pair.name} {key}": row.evidence[key]
+        for row in rows
+        for key, outcome in row.outcomes.items()
+        if key.startswith("whole[") and outcome == "failed"
+    }
+    assert wrong == {}
+
+
+def test_plain_streams_come_back_but_for_what_was_found(rows: list[Row]) -> None:
+    """What goes wrong in a stream is a finding: somebody has looked into it."""
+    _, rest = explained(rows, findings())
+
+    assert {f"{row.pair.name} {key}": row.evidence[key] for row, key in rest.failures} == {}
