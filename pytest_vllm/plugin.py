@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 "pass --vllm-profile=NAME (try --vllm-profile=sim) or --vllm-url=URL"
             )
         return
-    kept, dropped, missed = selection.select(items, options, session.about if session else None)
+    kept, dropped, missed = selection.select(items, options, session.profile if session else None)
     if session is not None:
         order = list(session.profiles)
         kept.sort(key=lambda item: order.index(selection.profile_of(item, session.default_profile)))

@@ -15,19 +15,20 @@ if TYPE_CHECKING:
 
     from pytest_vllm.checks import CheckSpec
     from pytest_vllm.options import Options
+    from pytest_vllm.profile.model import Profile
 
 
 def select(
     items: Sequence[pytest.Item],
     options: Options,
-    about: Callable[[pytest.Item], Sequence[str]] | None = None,
+    profile: Callable[[pytest.Item], Profile] | None = None,
 ) -> tuple[list[pytest.Item], list[pytest.Item], list[str]]:
     """Split items into those that run and those that do not, and say which asked ids match nothing.
 
     Args:
         items: everything that was collected.
         options: which checks are asked for, and up to which tier.
-        about: the ids or prefixes that the profile of an item is about, for runs that ask for none.
+        profile: the profile of an item: what it is about counts where no check is asked for.
     """
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
@@ -39,7 +40,8 @@ def select(
         if spec is not None:
             tiers[spec.id] = spec.tier
         matching = [asked for asked in options.checks if spec is not None and asks_for(asked, item, spec)]
-        chosen = bool(matching) if options.checks else _within(about(item) if about else (), item, spec)
+        fits = spec is None or profile is None or _meant(profile(item), item, spec)
+        chosen = bool(matching) if options.checks else fits
         in_tier = spec is None or TIERS.index(spec.tier) <= TIERS.index(options.tier)
         if in_tier:
             hit.update(matching)
@@ -47,6 +49,10 @@ def select(
             beyond.update(dict.fromkeys(matching, spec.tier))
         (kept if chosen and in_tier else dropped).append(item)
     missed = [_missed(asked, tiers, beyond) for asked in options.checks if asked not in hit]
+    if dropped and not kept and not missed and all(map(_scripted, dropped)):
+        missed = [
+            "these checks ask a scripted server: --vllm-profile=cpu-scripted, or sim-scripted"
+        ]
     return kept, dropped, missed
 
 
@@ -56,8 +62,17 @@ def asks_for(asked: str, item: pytest.Item, spec: CheckSpec) -> bool:
     return asked in (spec.id, key) or key.startswith(asked.rstrip(".") + ".")
 
 
-def _within(about: Sequence[str], item: pytest.Item, spec: CheckSpec | None) -> bool:
-    return not about or spec is None or any(asks_for(one, item, spec) for one in about)
+def _scripted(item: pytest.Item) -> bool:
+    spec = spec_of(item)
+    return spec is not None and "scripted" in spec.needs
+
+
+def _meant(profile: Profile, item: pytest.Item, spec: CheckSpec) -> bool:
+    """Whether a check is for this profile; only a scripted server says what scripted checks ask it to say."""
+    if _scripted(item) and not profile.server.scripted:
+        return False
+    about = profile.expect.checks
+    return not about or any(asks_for(one, item, spec) for one in about)
 
 
 def profile_of(item: pytest.Item, default: str) -> str:

@@ -102,9 +102,9 @@ class GateSession:
         """Whether recordings are judged again, without a server."""
         return self.options.replay is not None
 
-    def about(self, item: pytest.Item) -> list[str]:
-        """The checks that an item's profile is about."""
-        return self.profiles[profile_of(item, self.default_profile)].expect.checks
+    def profile(self, item: pytest.Item) -> Profile:
+        """The profile that an item runs on."""
+        return self.profiles[profile_of(item, self.default_profile)]
 
     def state(self, name: str) -> ServerState:
         """A profile's server. Fails the asking test when it was never opened."""

@@ -106,13 +106,21 @@ class View:
 class _Collector:
     def __init__(self) -> None:
         self.items: list[pytest.Item] = []
+        self.scripted: list[pytest.Item] = []
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        specs = [(item, spec_of(item)) for item in items]
+        self.scripted += [item for item, spec in specs if spec is not None and "scripted" in spec.needs]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.items = list(session.items)
 
 
 def collect(profile: str = "sim", *options: str) -> tuple[list[Check], list[pytest.Item]]:
-    """Every bundled check, as the gate itself collects them, or those that these options ask for."""
+    """Every bundled check, as the gate itself collects them, or those that these options ask for.
+
+    Those of scripted servers too, which the gate leaves out for any other.
+    """
     collector = _Collector()
     quiet = [
         "-qq",
@@ -126,7 +134,8 @@ def collect(profile: str = "sim", *options: str) -> tuple[list[Check], list[pyte
     args = ["--collect-only", f"--vllm-profile={profile}", *options, *quiet]
     status = pytest.main([*args, f"--rootdir={Path(__file__).parents[2]}"], plugins=[collector])
     assert status == pytest.ExitCode.OK, f"the suites could not be collected: {status}"
-    return [_check(item) for item in collector.items if spec_of(item)], collector.items
+    items = collector.items if options else [*collector.items, *collector.scripted]
+    return [_check(item) for item in items if spec_of(item)], items
 
 
 def _check(item: pytest.Item) -> Check:

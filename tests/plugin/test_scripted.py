@@ -69,3 +69,10 @@ def test_parsers_from_the_ini_file(gate: Gate) -> None:
 
     assert run.exit == 0, run.text
     assert "server args: no reasoning-parser" in str(run.report["servers"])
+
+
+def test_checks_of_scripted_servers_are_left_out_for_others(gate: Gate) -> None:
+    run = gate("--vllm-profile=sim", "suites/scripted/test_cuts.py")
+
+    assert run.exit == 5, run.text
+    assert "these checks ask a scripted server: --vllm-profile=cpu-scripted" in run.text
