@@ -79,6 +79,8 @@ def _said(check: str) -> Script | None:
     from pytest_vllm.locate import case_file  # noqa: PLC0415 - few checks fail
 
     name, _, case = check.removesuffix("]").partition("[")
+    if name == "scripted.turn.again" or name.startswith("scripted.stop."):
+        return Script(None, "text", (Call("call", {}),))
     if not name.startswith(("scripted.answer.", "scripted.response.", "scripted.message.")):
         return None
     for row in json.loads(case_file("scripted-answers").read_text("utf-8")):
