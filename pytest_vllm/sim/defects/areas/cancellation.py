@@ -117,7 +117,7 @@ add(
     "cancellation.whole-ignored",
     on="cancel",
     faults=["ROBUST-017"],
-    catches=["cancellation.whole.freed"],
+    catches=["cancellation.whole.stopped"],
 )
 def whole_ignored(ignored: bool, sequence: Sequence) -> bool:
     """Only streams notice that their client has left; other requests go on to their end."""
