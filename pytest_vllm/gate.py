@@ -101,7 +101,8 @@ class Gate:
         except BaseException as error:
             self._open.pop(name, None)
             stack.close()
-            if isinstance(error, BootError) and (tripped := self._gauges[name].tripped):
+            gauged = self._gauges.get(name)  # none yet where the model could not be made
+            if isinstance(error, BootError) and gauged and (tripped := gauged.tripped):
                 raise _out_of_memory(tripped, error) from error
             raise
         self.states[name] = ServerState(
@@ -124,7 +125,8 @@ class Gate:
         try:
             return staged(profile, stage)
         except LookupError as error:
-            raise BootError(str(error.args[0])) from error
+            others = "pick others: --vllm-tool-parser=NAME --vllm-reasoning-parser=NAME"
+            raise BootError(str(error.args[0]), try_=(others,)) from error
 
     def _probe(self, handle: Handle, profile: Profile) -> Server:
         started = time.monotonic()

@@ -27,14 +27,19 @@ def staged(profile: Profile, folder: Path) -> Profile:
     Args:
         profile: what is to be started; its parsers decide which markers the tokenizer knows.
         folder: absolute, removed with everything in it once the server has ended.
+
+    Raises LookupError that says why for a parser that cannot be scripted.
     """
     server = profile.server
     if not server.scripted or server.launcher == "attach":
         return profile
     args = {**server.args, "logits-processors": [PROCESSOR]}
+    writer = Writer.of(server.args)
+    for grammar in (writer.tool, writer.reasoning):
+        if grammar is not None and not grammar.covered:
+            raise LookupError(f"nobody can script the {grammar.kind} parser {grammar.name}: {grammar.reason}")
     if server.launcher == "sim":
         return _with(profile, args=args)
-    writer = Writer.of(server.args)
     if writer.kwargs:
         args["default-chat-template-kwargs"] = json.dumps(writer.kwargs)
     build(folder / "model", markers=writer.markers, special=writer.special, closed=writer.closed)

@@ -114,3 +114,15 @@ def test_pieces_are_letters_and_whole_markers() -> None:
 
 def test_without_a_reasoning_parser_there_are_no_thoughts() -> None:
     assert Writer.of({"tool-call-parser": "hermes"}).write(Script("Hm.", "Sure.", ())) == "Sure."
+
+
+@pytest.mark.parametrize("launcher", ["sim", "process"])
+@pytest.mark.parametrize(("parser", "why"), [("openai", "Harmony"), ("nobodys", "no grammar says")])
+def test_a_parser_that_cannot_be_scripted_says_why(
+    launcher: str, parser: str, why: str, tmp_path: Path
+) -> None:
+    one = profile(launcher, **{"tool-call-parser": parser})
+
+    with pytest.raises(LookupError, match=why):
+        staged(one, tmp_path / "stage")
+    assert not (tmp_path / "stage").exists()
