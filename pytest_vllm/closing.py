@@ -5,14 +5,15 @@ from __future__ import annotations
 import platform
 import shlex
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.junitxml import xml_key
 
 from pytest_vllm import __version__, judge
-from pytest_vllm.profile.known import known_faults
+from pytest_vllm.profile.known import known_faults, parser_faults
 from pytest_vllm.remembered import comparisons, save_baseline
 from pytest_vllm.report import terminal
 from pytest_vllm.report.junit import suite_properties
@@ -135,7 +136,8 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     for name, profile in session.profiles.items():
         if any(result.profile == name for result in results):
             version = session.state(name).server.version
-            own = [waiver for waiver in profile.waive if waiver not in known_faults()]
+            shared = [*known_faults(), *parser_faults(profile.server.args)]
+            own = [waiver for waiver in profile.waive if waiver not in shared]
             results += stale_waivers(results, own, version, name)
     decision = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
     record = RunRecord(
@@ -143,7 +145,10 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         started=session.started,
         seconds=round(time.monotonic() - session.clock, 3),
         folder=session.folder,
-        servers={name: as_run(session, name) for name in _opened(session)},
+        servers={
+            name: replace(as_run(session, name), plots=_plots(session, name, config))
+            for name in _opened(session)
+        },
         results=tuple(results),
         decision=decision,
         phases=tuple(session.gate.phases) if session.gate else (),
@@ -158,6 +163,14 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     session.record = record
     _write(record, session)
     return decision.exit_code
+
+
+def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, Any]:
+    from pytest_vllm.plotted import plotted  # noqa: PLC0415 - once, at the end
+    from pytest_vllm.profile.derived import figures_of  # noqa: PLC0415
+
+    state = session.state(name)
+    return plotted(state.folder, figures_of(state.profile, config.rootpath))
 
 
 def summary(session: GateSession, config: pytest.Config) -> list[str]:

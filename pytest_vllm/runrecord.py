@@ -55,6 +55,7 @@ class ServerRun:
         files: recording key -> its file, relative to the run folder.
         log_file: where the whole log lies, relative to the run folder.
         key_env: the environment variable that holds the API key.
+        plots: readings and measured loads as plain values; empty when there are none.
     """
 
     server: Server
@@ -69,6 +70,7 @@ class ServerRun:
     files: Mapping[str, str] = field(default_factory=dict)
     log_file: str = "server.log"
     key_env: str = "VLLM_API_KEY"
+    plots: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def selection(self) -> str:

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from pytest_vllm.report.evidence import Exhibit
 from pytest_vllm.report.failure import answer_text
+from pytest_vllm.report.plots import plots
 from pytest_vllm.report.summary import COLUMNS, by_reason, names, phase_text
 from pytest_vllm.report.text import clock, count, printable
 from pytest_vllm.report.timeline import timeline
@@ -77,6 +78,10 @@ def render(document: Mapping[str, Any]) -> str:
         legend=LEGEND,
         not_run=[(names(group.checks), group.reason) for group in by_reason(not_run)],
         phases_text=[phase_text(Phase(**phase)) for phase in document["phases"]],
+        plots={
+            one["profile"]: [Markup(plot) for plot in plots(one.get("plots", {}))]  # noqa: S704 - escaped there
+            for one in document["servers"]
+        },
         timelines={one["profile"]: Markup(timeline(one["exchanges"])) for one in document["servers"]},  # noqa: S704 - escaped there
     )
 

@@ -162,6 +162,7 @@ def _server(name: str, run: ServerRun) -> dict[str, Any]:
         "log_file": run.log_file,
         "log_lines": len(run.log),
         "exchanges": sorted(exchanges, key=lambda row: (row["started"], row["key"])),
+        "plots": _plain({"timeline": [], "loads": [], **run.plots}),
     }
 
 

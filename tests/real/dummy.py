@@ -1,7 +1,7 @@
-"""A model folder without weights, for `--load-format dummy` on a GPU: `python -m tests.real.dummy TOKENIZER FOLDER`.
+"""A model folder without weights, for `--load-format dummy` on a GPU.
 
-The shape is Qwen3-8B's with the vocabulary of the given tokenizer, so that speed, cache and memory are those of
-an 8B model while the text is noise.
+`python -m tests.real.dummy TOKENIZER FOLDER`. The shape is Qwen3-8B's with a small vocabulary, so that speed,
+cache and memory are those of an 8B model while the text is noise.
 """
 
 from __future__ import annotations
