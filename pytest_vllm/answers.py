@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.wire.recording import NOT_SENT, Undecided
 from pytest_vllm.wire.sse import strict_json
 
 if TYPE_CHECKING:
@@ -17,12 +18,19 @@ def unexpected(recordings: Iterable[Recording]) -> list[str]:
 
     Passed over are exchanges that expect nothing in particular, which a check of their own judges, and
     those that had no request because an earlier exchange failed, which is blamed where it failed.
+
+    Raises Undecided when nothing is wrong but some were never sent, because the server had stopped before.
     """
-    return [
+    meant = [one for one in recordings if one.request.expect is not None and one.request.path]
+    unsent = [one for one in meant if one.status is None and one.error.startswith(NOT_SENT)]
+    wrong = [
         f"{one.key}: {one.status or one.error or 'no response'}, not {one.request.expect}"
-        for one in recordings
-        if one.request.expect is not None and one.request.path and one.status != one.request.expect
+        for one in meant
+        if one.status != one.request.expect and one not in unsent
     ]
+    if unsent and not wrong:
+        raise Undecided(f"{unsent[0].key} and {len(unsent) - 1} more were {unsent[0].error}")
+    return wrong
 
 
 def not_json(recordings: Iterable[Recording]) -> list[str]:

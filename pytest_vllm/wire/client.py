@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import httpx
 
 from pytest_vllm.wire.http1 import Arrivals, Http1Transport
-from pytest_vllm.wire.recording import Recording, Request
+from pytest_vllm.wire.recording import NOT_SENT, Recording, Request
 from pytest_vllm.wire.redact import Redactor
 from pytest_vllm.wire.request import encoded_body, own_headers, target
 from pytest_vllm.wire.sse import SSEReader, is_comment
@@ -26,8 +26,6 @@ EXCHANGE_SECONDS = 300.0
 
 #: What an error begins with when not even a connection came about.
 NO_CONNECTION = "no connection to"
-#: What an error begins with when the request itself could not be made.
-NOT_SENT = "not sent"
 #: What an error begins with when the whole exchange took too long.
 TOO_SLOW = "not complete within"
 #: What an error begins with when a response that had begun did not go on.

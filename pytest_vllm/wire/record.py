@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.wire.client import NO_BYTE, NO_CONNECTION, NOT_SENT, TOO_SLOW
+from pytest_vllm.wire.client import NO_BYTE, NO_CONNECTION, TOO_SLOW
 from pytest_vllm.wire.order import Queue, longest_chain, stages
 from pytest_vllm.wire.pace import RecordingReport, Span, aggregate_rate, generated_tokens
-from pytest_vllm.wire.recording import Recording, Request, Undecided
+from pytest_vllm.wire.recording import NOT_SENT, Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
 
 if TYPE_CHECKING:

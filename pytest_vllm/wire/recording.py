@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 FORMAT = "pytest-vllm-recording"
 FORMAT_VERSION = 1
 
+#: What an error begins with when the request itself was never sent.
+NOT_SENT = "not sent"
+
 
 class Undecided(Exception):  # noqa: N818 - it is a verdict, not an error
     """The evidence does not allow a judgement: the check is undecided, the server not accused."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_vllm.answers import near_tie, not_json, parting, text_of, unexpected
-from pytest_vllm.wire.recording import Recording, Request
+from pytest_vllm.wire.recording import Recording, Request, Undecided
 
 
 def entry(*candidates: tuple[str, float]) -> dict[str, Any]:
@@ -71,6 +71,14 @@ def test_what_was_not_expected_is_named() -> None:
     ]
 
     assert unexpected(rows) == ["chat.plain: 500, not 200", "chat.plain: reset, not 200"]
+
+
+def test_what_a_stopped_server_never_got_accuses_nobody() -> None:
+    unsent = recording(None, error="not sent: 3 exchanges in a row found no server")
+
+    assert unexpected([recording(500), unsent]) == ["chat.plain: 500, not 200"]
+    with pytest.raises(Undecided, match="not sent"):
+        unexpected([recording(200), unsent])
 
 
 @pytest.mark.parametrize("body", [b'{"a": NaN}', b"-Infinity", b"text", b"", b'"\xff"'])
