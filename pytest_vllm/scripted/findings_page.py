@@ -71,7 +71,8 @@ def _table(sweeps: Sequence[Swept]) -> list[str]:
             key = (row.pair.kind, row.pair.name)
             failed, more = row.count("failed"), row.count("unpromised")
             told = f"{one.passed[key]} passed, {failed} failed, {more} not promised"
-            by[*key, row.pair.beside][one.name] = f"undecided: {row.broken[:60]}" if row.broken else told
+            absent = "not in this version" if "registered" in row.broken else f"undecided: {row.broken[:60]}"
+            by[*key, row.pair.beside][one.name] = absent if row.broken else told
     for (kind, name, beside), cell in sorted(by.items(), key=lambda item: (item[0][0] != "tool", item[0])):
         cells = " | ".join(cell.get(one, "") for one in names_)
         lines.append(f"| {kind} `{name}` | {f'`{beside}`' if beside else ''} | {cells} |")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_vllm.profile.known import known_faults, with_known_faults
+from pytest_vllm.profile.known import known_faults, parser_faults, with_known_faults
 from pytest_vllm.profile.model import ExpectPart, Profile, ServerPart
 
 
@@ -33,3 +33,21 @@ def test_the_simulator_has_none() -> None:
 
 def test_a_profile_may_let_them_count() -> None:
     assert with_known_faults(profile("docker", "fail")).waive == []
+
+
+def test_a_parser_has_the_faults_that_are_known_of_it() -> None:
+    faults = parser_faults({"tool-call-parser": "qwen3_coder"})
+
+    assert "scripted.answer.whole[content-after]" in {one.check for one in faults}
+    assert not parser_faults({"tool-call-parser": "longcat"})
+    assert not parser_faults({})
+
+
+def test_faults_of_parsers_are_those_of_scripted_servers() -> None:
+    args = {"tool-call-parser": "qwen3_coder"}
+    plain = profile("docker").server.model_copy(update={"args": args})
+    scripted = plain.model_copy(update={"scripted": True})
+
+    for server, more in ((plain, []), (scripted, parser_faults(args))):
+        changed = profile("docker").model_copy(update={"server": server})
+        assert with_known_faults(changed).waive == [*known_faults(), *more]

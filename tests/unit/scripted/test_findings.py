@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pytest_vllm.locate import data_dir
 from pytest_vllm.scripted.findings import PAGE, VERDICTS, Finding, boiled, explained, findings, swept
 from pytest_vllm.scripted.findings_page import page
+from pytest_vllm.scripted.findings_waived import waived
 from pytest_vllm.scripted.grammar import names
-from pytest_vllm.scripted.rows import Pair, Row
+from pytest_vllm.scripted.rows import Outcome, Pair, Row
 
 ROW = Row(
     Pair("tool", "xlam", ""),
@@ -51,3 +55,48 @@ def test_the_page_is_what_the_command_writes() -> None:
     told = page(swept(), findings())
 
     assert told == Path(PAGE).read_text("utf-8"), "run python -m pytest_vllm.scripted.findings"
+
+
+KNOWN = replace(LOST, upstream=("vllm-project/vllm#1",), checks=("stream(*)", "whole(*)"), says="")
+PAIR = ROW.pair
+
+
+def rows_of(alone: dict[str, Outcome], served: dict[str, Outcome]) -> list[Row]:
+    """The same parser without a server and on one; whatever failed has evidence."""
+    return [
+        Row(PAIR, "0.32.0", via, outcomes, dict.fromkeys(outcomes, "calls: none"))
+        for via, outcomes in (("alone", alone), ("server", served))
+    ]
+
+
+def checks_waived(rows: list[Row], finding: Finding) -> list[str]:
+    """The checks that the file waives."""
+    waivers = tomllib.loads(waived(rows, [finding])).get("waive", [])
+    return [check for one in waivers for check in one["checks"]]
+
+
+def test_what_always_fails_and_is_known_upstream_is_waived() -> None:
+    alone: dict[str, Outcome] = {
+        "whole[a]": "failed",
+        **dict.fromkeys(("stream[b]", "split[b]", "chunks[b]"), "failed"),
+        "stream[c]": "failed",
+        "chunks[c]": "passed",
+    }
+    served: dict[str, Outcome] = {
+        "scripted.answer.whole[a]": "failed",
+        "scripted.answer.stream[b]": "failed",
+        "scripted.answer.stream[c]": "failed",
+        "scripted.cut.markup": "failed",
+    }
+    rows = rows_of(alone, served)
+
+    assert checks_waived(rows, KNOWN) == ["scripted.answer.stream[b]", "scripted.answer.whole[a]"]
+    assert checks_waived(rows, replace(KNOWN, upstream=())) == []
+    assert checks_waived(rows, replace(KNOWN, verdict="ambiguous")) == []
+    assert checks_waived(rows[:1], KNOWN) == []
+
+
+def test_the_waivers_are_what_the_command_writes() -> None:
+    rows = [row for one in swept() for row in one.rows]
+
+    assert waived(rows, findings()) == (data_dir("fixtures") / "waivers" / "parsers.toml").read_text("utf-8")
