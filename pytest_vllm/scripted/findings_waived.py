@@ -55,7 +55,6 @@ def _always(row: Row, key: str) -> bool:
 
 
 def _entry(row: Row, finding: Finding, checks: Sequence[str]) -> list[str]:
-    minor = ".".join(row.version.split(".")[:2])
     return [
         "[[waive]]",
         f"parser = {json.dumps(f'{row.pair.kind}:{row.pair.name}')}",
@@ -64,7 +63,7 @@ def _entry(row: Row, finding: Finding, checks: Sequence[str]) -> list[str]:
         "]",
         f"reason = {json.dumps(finding.title, ensure_ascii=False)}",
         f"issue = {json.dumps(finding.upstream[0])}",
-        f'versions = "=={minor}.*"',
+        f'versions = "=={row.version}"',
         f"until = {UNTIL.isoformat()}",
         "",
     ]
