@@ -43,7 +43,8 @@ def test_a_container_finds_them_mounted_read_only(launcher: str, tmp_path: Path)
 
 
 def test_the_template_is_told_what_the_parsers_need(tmp_path: Path) -> None:
-    server = staged(profile("process", **{"reasoning-parser": "deepseek_v3"}), tmp_path / "stage").server
+    thinking: dict[str, Any] = {"reasoning-parser": "deepseek_v3"}
+    server = staged(profile("process", **thinking), tmp_path / "stage").server
 
     assert server.args["default-chat-template-kwargs"] == '{"thinking": true}'
     assert "default-chat-template-kwargs" not in staged(profile("process"), tmp_path / "other").server.args
