@@ -33,6 +33,13 @@ def test_scripts_are_said_on_the_simulator(gate: Gate) -> None:
     assert set(run.verdicts.values()) == {"pass"}
 
 
+def test_faults_of_the_real_server_are_not_missed_in_its_rehearsal(gate: Gate) -> None:
+    run = gate("--vllm-profile=cpu-scripted", "--vllm-launcher=sim", "--vllm-check=scripted.stop")
+
+    assert run.exit == 0, run.text
+    assert set(run.verdicts.values()) == {"pass"}
+
+
 def test_a_defect_of_a_known_text_is_named(gate: Gate) -> None:
     run = gate(
         "--vllm-profile=sim-scripted",
