@@ -84,7 +84,8 @@ def version_in(python: str) -> str:
         raise ValueError(f"{python} does not run: {error.strerror}") from None
     found = ran.stdout.strip().partition("+")[0]
     if not found:
-        raise ValueError(f"{python} has no vLLM: name the Python in which it is installed")
+        told = "".join(f" ({line.strip()})" for line in ran.stderr.splitlines()[-1:])
+        raise ValueError(f"{python} has no vLLM{told}: name the Python in which it is installed")
     return found
 
 

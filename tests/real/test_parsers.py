@@ -1,11 +1,14 @@
 """The grammars, proven against vLLM's own parsers: what a model writes by them comes back as it was meant.
 
-`PYTEST_VLLM_PYTHONS` lists Pythons that have vLLM for the CPU, separated as PATH is. No server is started.
+The image's vLLM, or those of the Pythons that `PYTEST_VLLM_PYTHONS` lists, separated as PATH is. No server is
+started.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -15,19 +18,35 @@ from pytest_vllm.scripted.rows import Row, pairs
 from pytest_vllm.scripted.sweep import version_in
 from pytest_vllm.scripted.sweep_alone import sweep_alone
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.docker]
 
 PYTHONS = [one for one in os.environ.get("PYTEST_VLLM_PYTHONS", "").split(os.pathsep) if one]
 #: One call, two, one without arguments, text, thoughts.
 PLAIN = ("single", "parallel", "no-arguments", "text-only", "thought-lines")
+#: The image's Python, as one of this machine: it sees the checkout and the folder for temporary files.
+INSIDE = """#!/bin/sh
+exec docker run --rm -i --network none -v {checkout}:{checkout}:ro -v {temporary}:{temporary}:ro \\
+    -e VLLM_LOGGING_LEVEL=ERROR -e HF_HUB_OFFLINE=1 --entrypoint python3 {image} "$@"
+"""
 
 
-@pytest.fixture(scope="module", params=PYTHONS or [""], ids=lambda path: path or "none")
-def rows(request: pytest.FixtureRequest) -> list[Row]:
+@pytest.fixture(scope="module", params=PYTHONS or ["image"])
+def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Python that has vLLM: those that are listed, else the image's."""
+    if PYTHONS:
+        return str(request.param)
+    path = tmp_path_factory.mktemp("inside") / "python"
+    image = request.getfixturevalue("image")
+    checkout, temporary = Path(__file__).parents[2], tempfile.gettempdir()
+    path.write_text(INSIDE.format(checkout=checkout, temporary=temporary, image=image), "utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def rows(python: str) -> list[Row]:
     """What comes of the plain cases, for every parser that this vLLM has."""
-    if not request.param:
-        pytest.skip("needs a Python that has vLLM: PYTEST_VLLM_PYTHONS")
-    version = version_in(request.param)
+    version = version_in(python)
     known = {kind: parsers(kind, version) for kind in ("tool", "reasoning")}
     had = [
         pair
@@ -35,7 +54,7 @@ def rows(request: pytest.FixtureRequest) -> list[Row]:
         if (not pair.tool or pair.tool in known["tool"])
         and (not pair.reasoning or pair.reasoning in known["reasoning"])
     ]
-    return list(sweep_alone(request.param, version, had, PLAIN))
+    return list(sweep_alone(python, version, had, PLAIN))
 
 
 def test_every_parser_can_be_made(rows: list[Row]) -> None:
