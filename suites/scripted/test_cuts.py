@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, Writer, check, need
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, Writer, check, need, only_if
 
 from .answers import Said, call_faults, listed, said, short, without
 from .phrasing import CUT, STOP, cut_pieces, stop_texts
@@ -147,6 +147,7 @@ def stop_faults(server: Server, where: str, found: Said) -> list[str]:
     """
     content, argument, thought = stop_texts(where)
     reads = Writer.of(server.args).reasoning is not None
+    only_if(reads or where != "thought", "without a reasoning parser no thoughts are said")
     meant = {
         "thought": (thought, ""),
         "content": (thought, content),
