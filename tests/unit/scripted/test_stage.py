@@ -122,7 +122,8 @@ def test_without_a_reasoning_parser_there_are_no_thoughts() -> None:
 def test_a_parser_that_cannot_be_scripted_says_why(
     launcher: str, parser: str, why: str, tmp_path: Path
 ) -> None:
-    one = profile(launcher, **{"tool-call-parser": parser})
+    given: dict[str, Any] = {"tool-call-parser": parser}
+    one = profile(launcher, **given)
 
     with pytest.raises(LookupError, match=why):
         staged(one, tmp_path / "stage")
