@@ -13,7 +13,7 @@ from pytest_vllm.scripted.findings import PAGE, VERDICTS, Finding, boiled, expla
 from pytest_vllm.scripted.findings_page import page
 from pytest_vllm.scripted.findings_waived import waived
 from pytest_vllm.scripted.grammar import names
-from pytest_vllm.scripted.rows import Outcome, Pair, Row
+from pytest_vllm.scripted.rows import Outcome, Pair, Row, cases
 
 ROW = Row(
     Pair("tool", "xlam", ""),
@@ -94,6 +94,16 @@ def test_what_always_fails_and_is_known_upstream_is_waived() -> None:
     assert checks_waived(rows, replace(KNOWN, upstream=())) == []
     assert checks_waived(rows, replace(KNOWN, verdict="ambiguous")) == []
     assert checks_waived(rows[:1], KNOWN) == []
+
+
+def test_a_fault_that_takes_most_streams_is_not_waived() -> None:
+    many = [name for name, _, _ in cases(ROW.pair)][:-2]
+    alone: dict[str, Outcome] = {
+        f"{mode}[{name}]": "failed" for mode in ("stream", "split", "chunks") for name in many
+    }
+    rows = rows_of(alone, {f"scripted.answer.stream[{many[0]}]": "failed"})
+
+    assert checks_waived(rows, KNOWN) == []
 
 
 def test_the_waivers_are_what_the_command_writes() -> None:
