@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: How values are written. json: as JSON. text: texts as they are, all else as JSON. cdata: the same, in
-#: CDATA where XML needs it. python: as literals of Python. marked: as JSON without quotes around keys, texts
-#: between marks of their own. elements: as XML, lists as a row of items.
-VALUES = ("json", "text", "cdata", "python", "marked", "elements")
+#: CDATA where XML needs it. python: as literals of Python. literal: texts as literals of Python, all else as
+#: JSON. marked: as JSON without quotes around keys, texts between marks of their own. elements: as XML, lists
+#: as a row of items.
+VALUES = ("json", "text", "cdata", "python", "literal", "marked", "elements")
 _TYPES = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
 
 
@@ -84,7 +85,7 @@ class Markup:
         return Template(self.argument).substitute(key=key, value=self._value(value), type=kind, text=text)
 
     def _value(self, value: Any) -> str:
-        if self.values == "python":
+        if self.values == "python" or (self.values == "literal" and isinstance(value, str)):
             return repr(value)
         if self.values == "marked":
             return self._marked(value)
