@@ -26,6 +26,7 @@ COMMANDS = (
     "schema",
     "show",
     "sim",
+    "sweep-parsers",
     "version",
 )
 
