@@ -303,7 +303,7 @@ def sweep_parsers(  # noqa: PLR0917 - the options of a command
     folder: Annotated[Path, typer.Option(help="Keeps what is done.")] = Path(".vllm/sweeps"),
     as_json: AsJson = False,
 ) -> None:
-    """Put every tool and reasoning parser of a vLLM to the test, by scripts."""
+    """Put the parsers of a vLLM to the test."""
     from pytest_vllm.scripted import sweep
 
     kept = folder.absolute() / f"{version}-{'alone' if alone else 'server'}"
