@@ -140,7 +140,7 @@ def import_(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the profile to this file.")] = None,
 ) -> None:
-    """Print a deployment that is written down elsewhere as a profile."""
+    """Print a deployment written down elsewhere as a profile."""
     from pytest_vllm.profile.importers import imported
     from pytest_vllm.profile.write import to_toml
 
