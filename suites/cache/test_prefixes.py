@@ -38,7 +38,7 @@ def test_turns(  # noqa: PLR0917 - pytest passes them by name
     cache_turn_second: Recording,
     cache_turn_third: Recording,
 ) -> None:
-    """Each turn of an agent finds all full blocks of the turns before, the answers among them."""
+    """Each turn of an agent finds all full blocks of the turns before it, answers too."""
     size, wrong = block(cache_config), []
     for before, now in ((cache_turn_first, cache_turn_second), (cache_turn_second, cache_turn_third)):
         answer = answered(before)
@@ -55,7 +55,7 @@ def test_turns(  # noqa: PLR0917 - pytest passes them by name
 
 @check("cache.edited.exact", MUST, spec=DESIGN, needs=NEEDS)
 def test_edited(cache_agent: Case, cache_config: Recording, cache_edited: Recording) -> None:
-    """Of a prompt with one other token, the blocks before that token are found and none after it."""
+    """With one token changed, the blocks before it are found and none after it."""
     size, found = block(cache_config), cached_tokens(cache_edited)
 
     assert found == size, (

@@ -92,7 +92,7 @@ def test_cap(vllm_server: Server, vllm_figures: Figures | None, vllm_timeline: t
 
 @check("memory.preempted.none", SHOULD, spec="vllm:configuration/optimization/", needs=NEEDS)
 def test_preempted(memory_refused: Recording) -> None:
-    """No request of this run was put back and computed again because the cache was full."""
+    """No request of this run was put back because the cache was full."""
     need(memory_refused.metrics_after, "the metrics were not scraped")
     metrics = Metrics(memory_refused.metrics_after or "")
     count = None if metrics.fault else metrics.value(PREEMPTED)

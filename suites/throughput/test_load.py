@@ -19,7 +19,7 @@ COMPILING = 5.0
 
 @check("throughput.outputs.alone", MUST, spec=OUTPUTS, needs=NEEDS, tier="gate")
 def test_outputs_alone(throughput_decode: Measured) -> None:
-    """What one stream writes is text, the same for the same question, as long as asked."""
+    """One stream writes text, the same for the same question, as long as asked."""
     need(throughput_decode.samples, f"nothing was measured: {throughput_decode.stopped}")
 
     assert not throughput_decode.wrong, throughput_decode.wrong
@@ -27,7 +27,7 @@ def test_outputs_alone(throughput_decode: Measured) -> None:
 
 @check("throughput.outputs.loaded", MUST, spec=OUTPUTS, needs=NEEDS, tier="gate")
 def test_outputs_loaded(throughput_aggregate: Measured) -> None:
-    """Under load the answers are text, the known question is answered as alone, and none fails."""
+    """Under load answers are text, the known one is as when alone, and none fails."""
     need(throughput_aggregate.samples, f"nothing was measured: {throughput_aggregate.stopped}")
     observe("requests", f"{len(throughput_aggregate.samples)}, {len(throughput_aggregate.errors)} failed")
 
@@ -98,7 +98,7 @@ def late(measured: Measured) -> tuple[float, float]:
     tier="gate",
 )
 def test_grammar(throughput_grammar: Measured) -> None:
-    """The first request with a new grammar is answered within seconds of those after it."""
+    """The first request with a new grammar is answered about as soon as the next."""
     first, then = late(throughput_grammar)
 
     assert first <= then + COMPILING, f"{first:.3g} s, then {then:.3g} s: the grammar is compiled first"

@@ -43,7 +43,7 @@ def observed(measured: Measured, name: str, ceiling: float | None = None) -> flo
 def test_decode_floor(
     vllm_profile: Profile, vllm_figures: Figures | None, throughput_decode: Measured
 ) -> None:
-    """One stream decodes as fast as the profile promises, by an interval clear of the bound."""
+    """One stream decodes as fast as the profile promises."""
     bound = bounds(vllm_profile, vllm_figures, "decode-tok-s", 1)
 
     judge(throughput_decode, "decode-tok-s", bound, "the profile sets no decode-tok-s for one stream")
@@ -115,7 +115,7 @@ def test_prefill_speed(vllm_figures: Figures | None, throughput_prefill: Measure
 def test_first_token(
     vllm_profile: Profile, vllm_figures: Figures | None, throughput_first_token: Measured
 ) -> None:
-    """The first token comes as soon as the profile promises, nothing cached: the median."""
+    """The first token comes as soon as the profile promises, nothing cached."""
     bound = bounds(vllm_profile, vllm_figures, "ttft")
 
     judge(throughput_first_token, "ttft", bound, "the profile sets no ttft")
@@ -130,7 +130,7 @@ def test_first_token(
     tier="gate",
 )
 def test_cached(vllm_profile: Profile, vllm_figures: Figures | None, throughput_cached: Measured) -> None:
-    """Behind a cached prefix the first token comes as soon as the profile promises: the median."""
+    """Behind a cached prefix the first token comes as soon as the profile promises."""
     bound = bounds(vllm_profile, vllm_figures, "ttft-cached")
 
     judge(throughput_cached, "ttft-cached", bound, "the profile sets no ttft-cached")

@@ -384,22 +384,6 @@ STREAMING = [
         ("stream.pace.no-stall",),
     ),
     Break(
-        "another one's word",
-        raw(one("streaming.nonce[ibex-7741]"), "ibex-7741", "tapir-8830"),
-        ("stream.isolation.own-word", "stream.isolation.no-other-word"),
-    ),
-    Break(
-        "a word that leaks",
-        raw(one(CHAT), '"content":"', '"content":"ibex-7741'),
-        ("stream.isolation.no-other-word", "stream.parity.chat-text"),
-    ),
-    Break("one id for all", each_chunk(ALL, lambda c: c.update(id="cmpl-1")), ("stream.isolation.own-id",)),
-    Break(
-        "another one's token",
-        raw(one("streaming.only-token[1100]"), "token_id:1100", "token_id:1108"),
-        ("stream.isolation.own-constraint",),
-    ),
-    Break(
         "usage not kept apart",
         edited("streaming.completion-again", lambda b: b["usage"].update(completion_tokens=13)),
         ("stream.parity.completion-tokens",),

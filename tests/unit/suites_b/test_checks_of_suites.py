@@ -12,6 +12,7 @@ from pytest_vllm.specs import SOURCES
 from tests.unit.judging import checks, judge
 from tests.unit.suites_b.judging import AREAS, healthy
 from tests.unit.suites_b.table_errors import ERRORS
+from tests.unit.suites_b.table_isolation import ISOLATION
 from tests.unit.suites_b.table_metrics import CANCELLATION, METRICS
 from tests.unit.suites_b.table_probes import HEALTH, SECURITY
 from tests.unit.suites_b.table_streaming import STREAMING
@@ -36,7 +37,7 @@ KNOWN = {
 LOG_CHECK = "health.log.no-gpu-fault"
 PREFIX = {"streaming": "stream"}
 BREAKS = {
-    "streaming": STREAMING,
+    "streaming": [*STREAMING, *ISOLATION],
     "errors": ERRORS,
     "health": HEALTH,
     "metrics": METRICS,

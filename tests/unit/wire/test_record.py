@@ -12,7 +12,7 @@ import pytest
 from pytest_vllm.exchanges import ExchangeSpec
 from pytest_vllm.target import Server
 from pytest_vllm.wire.client import WireClient
-from pytest_vllm.wire.record import Planned, expected_tokens, record_all
+from pytest_vllm.wire.record import Planned, record_all
 from pytest_vllm.wire.recording import Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
 from pytest_vllm.wire.store import RecordingStore
@@ -396,19 +396,3 @@ def test_an_interrupt_ends_open_exchanges(record: Run) -> None:
     asyncio.run(run())
 
     assert record.errors == {}
-
-
-@pytest.mark.parametrize(
-    ("body", "tokens"),
-    [
-        (None, 0),
-        ({"prompt": "a"}, 16),
-        ({"max_tokens": 5}, 5),
-        ({"max_completion_tokens": 7, "max_tokens": 5}, 7),
-        ({"max_output_tokens": 9}, 9),
-        ({"max_tokens": 5, "n": 3}, 15),
-        ({"max_tokens": "many", "n": "x"}, 16),
-    ],
-)
-def test_long_answers_are_expected_from_the_request(body: Any, tokens: int) -> None:
-    assert expected_tokens(Request("POST", "/", json=body)) == tokens
