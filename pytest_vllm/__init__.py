@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_vllm.exchanges import Case, cases, exchange
     from pytest_vllm.gauges import Reading
     from pytest_vllm.locate import case_file
+    from pytest_vllm.measure.growth import growth
     from pytest_vllm.measure.measured import Decided, Measured
     from pytest_vllm.measure.samples import Sample
     from pytest_vllm.measure.statistics import Interval, Outcome
@@ -88,6 +89,7 @@ __all__ = [
     "cases",
     "check",
     "exchange",
+    "growth",
     "measurement",
     "near_tie",
     "need",
@@ -116,6 +118,7 @@ _HOMES = {
     "Sample": "measure.samples",
     "Slo": "measure.workload",
     "Workload": "measure.workload",
+    "growth": "measure.growth",
     "measurement": "measurements",
     "Figures": "profile.derived",
     "Metrics": "metrics",

@@ -8,7 +8,7 @@ import shutil
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from pytest_vllm.gauges import gauges_for
 from pytest_vllm.launch.guard import guarded
@@ -16,7 +16,7 @@ from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
 from pytest_vllm.measuring import measure_all
-from pytest_vllm.planning import build, measures_for, plan_for
+from pytest_vllm.planning import build, measures_for, plan_for, with_what_they_need
 from pytest_vllm.preflight.evict import make_room, shares_memory
 from pytest_vllm.probe import probe
 from pytest_vllm.restart import OURS, restart
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.gauges import Gauges
     from pytest_vllm.launch.protocol import Handle, Restartable
+    from pytest_vllm.measurements import PlannedMeasurement
     from pytest_vllm.planning import Wanted, WantedMeasurement
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.report.progress import Progress
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.record import Planned
 
 DEFAULT_CONCURRENCY = 16
+#: Measurements with the soak tier's own budget, and what is recorded once more after them.
+SOAK, AGAIN = "soak.", ("canary.", "tools.")
+#: How many times as long as other loads a soak takes on a simulator, so that enough is read meanwhile.
+REHEARSED = 4
 
 
 class Gate:
@@ -109,7 +114,7 @@ class Gate:
             profile, server, folder, self.redactor.value(dict(handle.facts())), tuple(boot.phases)
         )
         self._record(name, wants)
-        self._measure(name, measures or {})
+        self._measure(name, measures or {}, wants)
         self._restart(name, wants)
         return self.states[name]
 
@@ -170,18 +175,45 @@ class Gate:
                 build=lambda planned, done: build(planned, server, done),
             )
 
-    def _measure(self, name: str, measures: Mapping[str, WantedMeasurement]) -> None:
+    def _measure(
+        self, name: str, measures: Mapping[str, WantedMeasurement], wants: Mapping[str, Wanted]
+    ) -> None:
         """Measure what is wanted, one after the other, with the server to itself."""
         state, started = self.states[name], time.monotonic()
         plan = [] if state.died else measures_for(measures, state.server)
         if not plan:
             return
-        detail = measure_all(state, plan, self.progress, self.rootdir, tier=self.options.tier)
+        long = [one for one in plan if one.spec.id.startswith(SOAK)]
+        short = [one for one in plan if one not in long]
+        detail = (
+            measure_all(state, short, self.progress, self.rootdir, tier=self.options.tier) if short else {}
+        )
+        if long:
+            detail = {**detail, **self._soak(state, long, wants)}
         self._open[name][2].flush()
         died = "" if self._alive(name) else self._how_it_ended(name)
         self.states[name] = replace(self.states[name], died=died)
         self._phase("measure", started, profile=name, measurements=len(plan), **detail)
         self.save()
+
+    def _soak(
+        self, state: ServerState, plan: Sequence[PlannedMeasurement], wants: Mapping[str, Wanted]
+    ) -> dict[str, Any]:
+        """Load the server for long, then record once more what shows whether it is still itself."""
+        gauges = self._gauges[state.profile.name]
+        gauges.phase = "soak"
+        measure = state.profile.measure
+        longer = measure.model_copy(update={"rehearsal": measure.rehearsal * REHEARSED})
+        soaked = replace(state, profile=state.profile.model_copy(update={"measure": longer}))
+        try:
+            detail = measure_all(soaked, plan, self.progress, self.rootdir, tier="soak")
+        finally:
+            gauges.phase = ""
+        again = with_what_they_need(plan_for(wants, state.server), AGAIN)
+        if again:
+            store = RecordingStore(state.folder / "recordings-again")
+            asyncio.run(self._record_all(state, again, store, min(state.server.max_num_seqs or 8, 8)))
+        return {**detail, "again": len(again)}
 
     def _restart(self, name: str, wants: Mapping[str, Wanted]) -> None:
         """Stop the server and start it again, where a check wants to see what it is like then."""

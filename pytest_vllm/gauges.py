@@ -30,7 +30,7 @@ FILE = "timeline.jsonl"
 #: Launchers whose servers are ours to stop.
 OURS = ("docker", "podman", "process")
 #: Seconds between two readings; on a simulator, whose runs are short, and in its soak tier.
-INTERVAL, REHEARSED, SOAKED = 1.0, 0.5, 0.05
+INTERVAL, REHEARSED, SOAKED = 1.0, 0.5, 0.02
 #: Shared memory that has to stay free: a share of all of it, and never less than this many bytes.
 FLOOR, LEAST = 0.02, 2 * 1024**3
 PATIENCE = 2.0
@@ -59,6 +59,7 @@ class Reading:
         waiting: requests in the queue.
         preemptions: requests that were put back so far.
         generated: tokens that were generated so far.
+        phase: what the run was doing; empty before the load of a soak and after it.
     """
 
     at: float
@@ -70,6 +71,7 @@ class Reading:
     waiting: float | None = None
     preemptions: float | None = None
     generated: float | None = None
+    phase: str = ""
 
 
 def read_timeline(folder: Path) -> tuple[Reading, ...]:
@@ -154,7 +156,7 @@ class Gauges:
         self._resident: Callable[[], int | None] | None = None
         self._halt: Callable[[], None] | None = None
         self._url, self._key = "", ""
-        self.tripped = ""
+        self.tripped = self.phase = ""
         self._file = self._path.open("a", encoding="utf-8")
         self.read()
         self._thread = threading.Thread(target=self._go_on, name="pytest-vllm gauges", daemon=True)
@@ -179,10 +181,11 @@ class Gauges:
                 free=found[0],
                 total=found[1],
                 resident=self._resident() if self._resident else None,
+                phase=self.phase,
                 **self._metrics(),
             )
             if not self._file.closed:
-                told = {name: value for name, value in asdict(reading).items() if value is not None}
+                told = {name: value for name, value in asdict(reading).items() if value not in (None, "")}
                 self._file.write(json.dumps(told) + "\n")
                 self._file.flush()
         self._look(reading)

@@ -121,6 +121,15 @@ def vllm_timeline(vllm_session: GateSession, vllm_profile_name: str) -> tuple[Re
 
 
 @pytest.fixture(scope="session")
+def vllm_again(vllm_session: GateSession, vllm_profile_name: str) -> Recordings:
+    """What the canary and tools suites record once more after the load of a soak."""
+    from pytest_vllm.recordings import Recordings  # noqa: PLC0415 - only such checks pay for it
+    from pytest_vllm.wire.store import RecordingStore  # noqa: PLC0415
+
+    return Recordings(RecordingStore(vllm_session.state(vllm_profile_name).folder / "recordings-again"))
+
+
+@pytest.fixture(scope="session")
 def vllm_live_server(vllm_session: GateSession, vllm_server: Server) -> Server:
     """The server under test, which can be talked to; skips under `--vllm-replay`."""
     if vllm_session.replaying:

@@ -11,7 +11,7 @@ from pytest_vllm.checks import MARK, CheckSpec
 from pytest_vllm.exchanges import CASE_SETS, EXCHANGES, Case, ExchangeSpec, all_cases, by_fixture_name, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pytest
 
@@ -114,6 +114,19 @@ def plan_for(wants: Mapping[str, Wanted], server: Server, *, restarted: bool = F
     """
     able = [one for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)]
     return [one.planned for one in able if one.planned.spec.restarted is restarted]
+
+
+def with_what_they_need(plan: Sequence[Planned], prefixes: tuple[str, ...]) -> list[Planned]:
+    """Those of a plan whose key begins with one of the prefixes, and what they come after, in its order."""
+    by_key = {one.key: one for one in plan}
+    kept: set[str] = set()
+    left = [key for key in by_key if key.startswith(prefixes)]
+    while left:
+        key = left.pop()
+        if key in by_key and key not in kept:
+            kept.add(key)
+            left += by_key[key].after.values()
+    return [one for one in plan if one.key in kept]
 
 
 def build(planned: Planned, server: Server, done: Mapping[str, Recording]) -> Request:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_vllm.checks import CheckSpec
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.gauges import Reading
     from pytest_vllm.restart import Restart
     from pytest_vllm.runstate import ServerState
     from pytest_vllm.target import Capability, Server
@@ -62,6 +63,7 @@ class View:
     recordings: Mapping[str, Recording]
     log: tuple[tuple[float, str], ...] = ()
     restart: Restart | None = None
+    timeline: tuple[Reading, ...] = ()
     measurements: Measurements = NOTHING_MEASURED
 
     @property

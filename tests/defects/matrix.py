@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pytest_vllm.verdict import Result
 
 ROOT = Path(__file__).parents[2]
-#: Its checks are of a longer tier, and each of its defects needs two starts: test_restart.py runs them.
-ELSEWHERE = "restart"
+#: Its checks are of a longer tier, and each of its defects needs two starts: test_restart.py and test_soak.py run them.
+ELSEWHERE = ("restart", "soak")
 WORKERS = 3
 MOST_UNRELATED = 10
 #: Defects that one process judges in turn over the same healthy recordings.
@@ -151,7 +151,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = options.names or [
         name
         for name, one in known.items()
-        if one.area != ELSEWHERE and options.area in (None, one.area) and not (options.live and one.rewrites)
+        if one.area not in ELSEWHERE
+        and options.area in (None, one.area)
+        and not (options.live and one.rewrites)
     ]
     unknown = [name for name in names if name not in known]
     if unknown:

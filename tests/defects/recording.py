@@ -14,6 +14,7 @@ from pytest_vllm.options import Options
 from pytest_vllm.planning import measured_by, wanted
 from pytest_vllm.profile.load import load
 from pytest_vllm.report.progress import Progress
+from pytest_vllm.gauges import read_timeline
 from pytest_vllm.restart import read_restart
 from pytest_vllm.session import GateSession, flags_of, with_defects
 from pytest_vllm.sim.api.reply import Exchange
@@ -67,7 +68,8 @@ def record(folder: Path, profile: Profile, items: list[pytest.Item]) -> View | B
     measured = Measurements(state.folder)
     for key in measured.keys():  # noqa: SIM118 - read now, while the folder is there
         measured.get(key)
-    return View(state, recordings, state.log(), read_restart(state.folder), measured)
+    timeline = read_timeline(state.folder)
+    return View(state, recordings, state.log(), read_restart(state.folder), timeline, measured)
 
 
 def rewritten(view: View, *defects: Defect) -> View:

@@ -11,7 +11,6 @@ from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.sim.defects.registry import all_defects
 from pytest_vllm.verdict import Verdict
 from tests.defects.judging import Check, collect, judge_all
-from tests.defects.matrix import ELSEWHERE
 from tests.defects.outcome import CAUGHT
 from tests.defects.recording import profile_for, record
 
@@ -20,12 +19,13 @@ if TYPE_CHECKING:
 
     from pytest_vllm.verdict import Result
 
-DEFECTS = {name: one for name, one in all_defects().items() if one.area == ELSEWHERE}
+AREA = "restart"
+DEFECTS = {name: one for name, one in all_defects().items() if one.area == AREA}
 
 
 @cache
 def checks() -> tuple[list[Check], list[pytest.Item]]:
-    return collect("sim", "--vllm-tier=soak", f"--vllm-check={ELSEWHERE}")
+    return collect("sim", "--vllm-tier=soak", f"--vllm-check={AREA}")
 
 
 def results(folder: Path, *defects: str) -> dict[str, Result]:
