@@ -38,7 +38,7 @@ def test_evicts(soak_config: Recording, soak_flood_last: Recording, soak_evicted
 def test_refills(
     soak_config: Recording, soak_kept: Recording, soak_evicted: Recording, soak_refilled: Recording
 ) -> None:
-    """A prompt that was pushed out of the cache is in it again once it was computed again."""
+    """A prompt that was pushed out of the cache is found again once recomputed."""
     only_if(capacity(soak_config.text) <= MOST, f"a cache of more than {MOST} tokens is not filled here")
     need(hits(soak_evicted) == 0, "it was not pushed out")
     need(hits(soak_kept) == 0, "it was known before it was sent")

@@ -111,7 +111,7 @@ def test_main_memory(soak_load: Measured, vllm_timeline: tuple[Reading, ...]) ->
 
 @check("soak.gpu-memory.steady", MUST, spec=ROBUST, needs=NEEDS, tier="soak")
 def test_gpu_memory(soak_load: Measured, vllm_timeline: tuple[Reading, ...]) -> None:
-    """The memory that a server holds on the accelerator does not grow under a long load."""
+    """The accelerator memory of a server does not grow under a long load."""
     need(soak_load.samples, "there was no load")
     seen = [one for one in vllm_timeline if one.phase == "soak" and one.total]
     points = [(one.at, float((one.total or 0) - (one.free or 0))) for one in seen]

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_vllm.checks import CheckSpec
+    from pytest_vllm.gauges import Reading
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
-    from pytest_vllm.gauges import Reading
     from pytest_vllm.restart import Restart
     from pytest_vllm.runstate import ServerState
     from pytest_vllm.target import Capability, Server

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_vllm.verdict import Result
 
 ROOT = Path(__file__).parents[2]
-#: Its checks are of a longer tier, and each of its defects needs two starts: test_restart.py and test_soak.py run them.
+#: Their checks are of a longer tier: test_restart.py and test_soak.py run them.
 ELSEWHERE = ("restart", "soak")
 WORKERS = 3
 MOST_UNRELATED = 10

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.gate import Gate
+from pytest_vllm.gauges import read_timeline
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.measurements import Measurements
 from pytest_vllm.options import Options
 from pytest_vllm.planning import measured_by, wanted
 from pytest_vllm.profile.load import load
 from pytest_vllm.report.progress import Progress
-from pytest_vllm.gauges import read_timeline
 from pytest_vllm.restart import read_restart
 from pytest_vllm.session import GateSession, flags_of, with_defects
 from pytest_vllm.sim.api.reply import Exchange
