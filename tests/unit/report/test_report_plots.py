@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from pytest_vllm.plotted import shares, thinned
 from pytest_vllm.report.plots import MOST, Series, chart, plots
 
-FOUND = {
+FOUND: dict[str, Any] = {
     "timeline": [
         {"at": 0.0, "used": 0},
         {"at": 1.0, "used": 2**30, "kv": 0.5, "running": 3.0, "waiting": 1.0},
@@ -30,7 +31,7 @@ FOUND = {
 
 def test_every_plot_is_well_formed_and_unstyled() -> None:
     """The page's policy refuses inline styles, and a label of the server's is text."""
-    hostile = {**FOUND, "loads": [{**FOUND["loads"][0], "name": "<script>&"}]}  # type: ignore[dict-item]
+    hostile = {**FOUND, "loads": [{**FOUND["loads"][0], "name": "<script>&"}]}
     made = plots(FOUND) + plots(hostile)
 
     assert len(plots(FOUND)) == 7
