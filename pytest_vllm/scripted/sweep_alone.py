@@ -125,7 +125,7 @@ def _rows(
 def note(row: Row, key: str, came: dict[str, Any], script: Script) -> None:
     """Write down what came for a script."""
     wrong = [f"error {came['error']}"] if came.get("error") else faults(came, script)
-    missing = unpromised(row.pair.tool, script) if wrong else ""
+    missing = unpromised(row.pair.tool, script) if wrong and not came.get("error") else ""
     outcome: Outcome = "unpromised" if missing else "failed" if wrong else "passed"
     row.outcomes[key] = outcome
     if wrong:
