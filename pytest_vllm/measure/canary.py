@@ -53,7 +53,7 @@ def fault(alone: Sequence[str], loaded: Sequence[str], others: Sequence[str]) ->
                 f"{len(loaded) - same} of {len(loaded)} canaries under load begin otherwise than alone: "
                 f"{other[:40]!r}, alone {alone[0][:40]!r}"
             )
-    bad = [text for text in others if degenerate(text)]
-    if others and len(bad) * 2 > len(others):
-        return f"{len(bad)} of {len(others)} answers of the load are no text: {degenerate(bad[0])}"
+    # a small model runs into loops of its own, each another one; a broken engine says one thing to everybody
+    if len(others) > 1 and all(map(degenerate, others)) and len(set("".join(others).strip())) <= 1:
+        return f"all {len(others)} answers of the load are {degenerate(others[0])}"
     return ""

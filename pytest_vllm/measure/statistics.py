@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 #: Allowed error on each side of a decision: how often a server exactly at its bound may be blamed.
-ALPHA = 0.02
+ALPHA = 0.01
 #: Fewer values than these decide nothing.
 LEAST = 8
 #: Drawn series per interval.
@@ -188,7 +188,7 @@ def paired_interval(
 def block_length(values: Sequence[float]) -> int:
     """How many neighbours depend on each other: at least n^(1/3), more where they look alike for longer."""
     n = len(values)
-    least = max(1, round(n ** (1 / 3)))
+    least = max(1, round(math.cbrt(n)))
     threshold = 2 / math.sqrt(n)
     for lag in range(1, max(2, n // 4)):
         if _correlation(values, lag) < threshold:
