@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 KNOWN = {
     "errors.hostile[schema-refers-to-itself]",
     "errors.hostile[schema-tuple-items]",
+    "errors.hostile[structured-outputs-list]",
+    "errors.hostile[structured-outputs-true]",
     "errors.param",
     "errors.routes.envelope",
     "errors.stream.before-start",
