@@ -26,6 +26,8 @@ class SuiteDirectory(pytest.Directory):
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """The folder's areas and topics, by name."""
         for entry in sorted(self.path.iterdir()):
+            if self.ihook.pytest_ignore_collect(collection_path=entry, config=self.config):
+                continue
             if entry.is_dir() and (entry / "__init__.py").is_file():
                 yield suite_directory(self, entry)
             elif entry.name.startswith("test_") and entry.suffix == ".py":
@@ -59,6 +61,11 @@ def suite_module(parent: pytest.Collector, path: Path) -> SuiteModule:
 def in_suites(path: Path) -> bool:
     """Whether a path lies in the bundled suites."""
     return path.is_relative_to(data_dir("suites"))
+
+
+def is_scripted(path: Path) -> bool:
+    """Whether this is the bundled suite for scripted servers."""
+    return path == data_dir("suites") / "scripted"
 
 
 def node_id(path: Path) -> str:

@@ -57,6 +57,15 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     return preflight(config, options)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Checks that only a scripted server can run are not even read, unless something is asked for by name."""
+    session = config.stash.get(SESSION, None)
+    named = config.args_source is pytest.Config.ArgsSource.ARGS or config.stash[OPTIONS].checks
+    if session is None or named or any(one.server.scripted for one in session.profiles.values()):
+        return None
+    return collect.is_scripted(collection_path) or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Folders of the bundled suites are collected our way."""

@@ -133,7 +133,7 @@ def collect(profile: str = "sim", *options: str) -> tuple[list[Check], list[pyte
         "-W",
         "ignore::pytest.PytestAssertRewriteWarning",
     ]
-    args = ["--collect-only", f"--vllm-profile={profile}", *options, *quiet]
+    args = ["suites", "--collect-only", f"--vllm-profile={profile}", *options, *quiet]
     status = pytest.main([*args, f"--rootdir={Path(__file__).parents[2]}"], plugins=[collector])
     assert status == pytest.ExitCode.OK, f"the suites could not be collected: {status}"
     items = collector.items if options else [*collector.items, *collector.scripted]
