@@ -103,7 +103,7 @@ def _resolve(arg: str, base: Path) -> str:
 
 
 def exchange_modules() -> list[Any]:
-    """Import every `suites/AREA/exchanges.py` and `measurements.py`; once registered, their fixtures are known."""
+    """Import every `suites/AREA/exchanges.py` and `measurements.py`: then their fixtures are known."""
     root = data_dir("suites")
     package = suites_package()
     if package == ROOT_ID and str(root.parent) not in sys.path:

@@ -50,9 +50,7 @@ def select(
         (kept if chosen and in_tier else dropped).append(item)
     missed = [_missed(asked, tiers, beyond) for asked in options.checks if asked not in hit]
     if dropped and not kept and not missed and all(map(_scripted, dropped)):
-        missed = [
-            "these checks ask a scripted server: --vllm-profile=cpu-scripted, or sim-scripted"
-        ]
+        missed = ["these checks ask a scripted server: --vllm-profile=cpu-scripted, or sim-scripted"]
     return kept, dropped, missed
 
 

@@ -1,8 +1,8 @@
 """Rehearses every built-in profile on the simulator, and tells verdict and time of each.
 
-Run `python -m tests.bench.rehearsals [PROFILE …]`. One row a profile: the verdict, seconds on the clock, and CPU
-seconds (user and system) of the whole run, its simulator included, for machines that do other things too. Ends
-with 1 when a profile is no GO or takes longer than 20 s.
+Run `python -m tests.bench.rehearsals [PROFILE …]`. One row a profile: the verdict, seconds on the clock, and
+CPU seconds (user and system) of the whole run, its simulator included, for machines that do other things too.
+Ends with 1 when a profile is no GO or takes longer than 20 s.
 """
 
 from __future__ import annotations
