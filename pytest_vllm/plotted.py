@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.gauges import Reading, read_timeline
@@ -70,7 +71,9 @@ def _load(one: Measured, figures: Figures | None) -> dict[str, Any]:
             interval = one.interval("aggregate-tok-s")
         except Undecided:
             return found
-        found["rate"] = [_short(value) for value in (interval.value, interval.low, interval.high)]
+        ends = (interval.value, interval.low, interval.high)
+        if all(map(math.isfinite, ends)):
+            found["rate"] = [_short(value) for value in ends]
         if figures is not None:
             tokens = [s.prompt_tokens + s.tokens / 2 for s in good]
             context = round(sum(tokens) / len(tokens)) if tokens else 0

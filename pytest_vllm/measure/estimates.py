@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_vllm.measure.statistics import Interval, mean_interval, median_interval
+from pytest_vllm.measure.statistics import Interval, mean_interval, median_interval, steady_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,17 +43,20 @@ class Series:
         values: in order of time.
         inverse: whether the figure is one over their mean or median.
         middle: whether it is the median.
+        steady: whether what stands far out is cut off.
         n: single observations that the values condense.
     """
 
     values: Sequence[float]
     inverse: bool = False
     middle: bool = False
+    steady: bool = False
     n: int = 0
 
     def interval(self, error: float) -> Interval:
         """The figure's interval."""
-        found = (median_interval if self.middle else mean_interval)(self.values, error)
+        estimate = median_interval if self.middle else steady_interval if self.steady else mean_interval
+        found = estimate(self.values, error)
         found = Interval(found.value, found.low, found.high, self.n or found.n, error, found.independent)
         return found.map(_over) if self.inverse else found
 
@@ -166,8 +169,8 @@ def _counted(measured: Measured, name: str) -> Series | None:
         if value[0] > 0 and value[1] > 0:
             values.append(value[0] / value[1])
             last = point
-    # the median: where the machine stood still for long, the simulator's clock went on
-    return Series(values, inverse=name in ("decode-tok-s", "prefill-tok-s"), middle=True)
+    # where the machine stood still for long, the simulator's clock went on
+    return Series(values, inverse=name in ("decode-tok-s", "prefill-tok-s"), steady=True)
 
 
 def _grown(before: Mapping[str, float], after: Mapping[str, float], name: str) -> float:

@@ -84,7 +84,7 @@ class Interval:
             distance = abs(self.value - bound)
             reach = self.value - self.low if bound <= self.value else self.high - self.value
             if reach > distance:
-                if distance <= abs(bound) * 1e-3:
+                if not math.isfinite(reach) or distance <= abs(bound) * 1e-3:
                     return None
                 times = max(times, (reach / distance) ** 2)
         return times
@@ -161,6 +161,17 @@ def median_interval(values: Sequence[float], error: float = ALPHA) -> Interval:
     below = ordered[low] if low >= 0 else -math.inf
     above = ordered[high] if high < n else math.inf
     return Interval(centre, below, above, n, error, worth)
+
+
+def steady_interval(values: Sequence[float], error: float = ALPHA) -> Interval:
+    """The mean without what stands far out: beyond five usual distances from the median is cut off.
+
+    For figures of a simulator, which are even but for moments at which the machine stood still.
+    """
+    centre = median(values)
+    usual = median(abs(value - centre) for value in values)
+    reach = max(5 * usual, 1e-6 * abs(centre))
+    return mean_interval([min(max(value, centre - reach), centre + reach) for value in values], error)
 
 
 def ratio_interval(now: Interval, before: Interval) -> Interval:

@@ -156,7 +156,7 @@ class MeasurePart(Part):
     """`[measure]`: how long the gate may measure speeds, all measurements together."""
 
     budget: Duration = 180.0
-    """Of the server's seconds: scored load, shared out among the measurements; each stops once it is decided."""
+    """Seconds of scored load, shared out among the measurements; each stops once its bounds are decided."""
     soak: Duration = 900.0
     """The same in the soak tier."""
     rehearsal: Duration = 0.9

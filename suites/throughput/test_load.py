@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from pytest_vllm import MUST, PERFORMANCE, SHOULD, Measured, check, need, observe
+from pytest_vllm import MUST, PERFORMANCE, Measured, check, need, observe
 
 OUTPUTS = "fault:vllm-project/vllm/issues/31030"
 SERVING = "vllm:serving/openai_compatible_server/"
@@ -14,7 +14,7 @@ SHED = (429, 503)
 #: A pause this many times as long as usual, and longer than any prompt takes to read, is a stall.
 STALL = 20.0
 #: Seconds that a first form may take more than later ones.
-COMPILING = 5.0
+COMPILING = 10.0
 
 
 @check("throughput.outputs.alone", MUST, spec=OUTPUTS, needs=NEEDS, tier="gate")
@@ -42,13 +42,13 @@ def test_no_stall(throughput_mixed: Measured) -> None:
     reading = throughput_mixed.values("ttft", "long")
     need(len(gaps) > 20 and reading, "the mix did not come about within the budget")
     usual, longest = sum(gaps) / len(gaps), max(gaps)
-    allowed = max(STALL * usual, 2 * max(reading))
-    observe("longest pause", f"{longest:.3g} s, usual {usual:.3g} s, a long prompt's {max(reading):.3g} s")
+    allowed = max(STALL * usual, 4 * median(reading))
+    observe("longest pause", f"{longest:.3g} s, usual {usual:.3g} s, a long prompt's {median(reading):.3g} s")
 
     assert longest <= allowed, f"a stream paused for {longest:.3g} s; between its tokens pass {usual:.3g} s"
 
 
-@check("throughput.mixed.fair", SHOULD, spec=SERVING, family=PERFORMANCE, needs=NEEDS, tier="gate")
+@check("throughput.mixed.fair", MUST, spec=SERVING, family=PERFORMANCE, needs=NEEDS, tier="gate")
 def test_fair(throughput_mixed: Measured) -> None:
     """Short questions get their first token no later than long prompts do."""
     need(not throughput_mixed.doubt("ttft"), throughput_mixed.doubt("ttft"))
@@ -56,7 +56,7 @@ def test_fair(throughput_mixed: Measured) -> None:
     need(len(short) > 2 and long, "the mix did not come about within the budget")
     observe("first token", f"short {median(short):.3g} s, long {median(long):.3g} s")
 
-    assert median(short) <= 1.5 * median(long), f"short {median(short):.3g} s, long {median(long):.3g} s"
+    assert median(short) <= 3 * median(long), f"short {median(short):.3g} s, long {median(long):.3g} s"
 
 
 @check("throughput.overload.answered", MUST, spec=SERVING, needs=NEEDS, tier="gate")
@@ -77,7 +77,7 @@ def test_drains(throughput_overload: Measured) -> None:
     need(throughput_overload.after, "the metrics were not scraped")
     observe("empty after", f"{throughput_overload.drained} s")
 
-    assert throughput_overload.drained is not None, "requests still run or wait 10 s after the last has ended"
+    assert throughput_overload.drained is not None, "requests still run or wait 5 s after the last has ended"
 
 
 def late(measured: Measured) -> tuple[float, float]:
@@ -91,7 +91,7 @@ def late(measured: Measured) -> tuple[float, float]:
 
 @check(
     "throughput.grammar.first",
-    SHOULD,
+    MUST,
     spec="vllm:features/structured_outputs/",
     family=PERFORMANCE,
     needs=("chat", "stream", "structured-output"),
@@ -106,7 +106,7 @@ def test_grammar(throughput_grammar: Measured) -> None:
 
 @check(
     "throughput.tool.first",
-    SHOULD,
+    MUST,
     spec="vllm:features/tool_calling/",
     family=PERFORMANCE,
     needs=("chat", "stream", "tools.required"),
