@@ -103,10 +103,11 @@ class ContainerHandle(StartedServer):
             return None
         try:
             found = self._engine.client.api.stats(self._container.id, stream=False, one_shot=True)
-            told = found["memory_stats"]
-            return int(told["usage"]) - int((told.get("stats") or {}).get("inactive_file", 0))
-        except (*self._engine.errors, KeyError, TypeError, ValueError):
+        except self._engine.errors:
             return None
+        told = found.get("memory_stats") or {}
+        used, cached = told.get("usage"), (told.get("stats") or {}).get("inactive_file", 0)
+        return int(used) - int(cached) if isinstance(used, int) else None
 
     def stop(self) -> None:
         """Stop and remove it with its anonymous volumes, also when interrupted meanwhile."""
