@@ -185,8 +185,10 @@ class Gate:
             return
         long = [one for one in plan if one.spec.id.startswith(SOAK)]
         short = [one for one in plan if one not in long]
+        asked = bool(self.options.checks or state.profile.defects)
+        tier = self.options.tier
         detail = (
-            measure_all(state, short, self.progress, self.rootdir, tier=self.options.tier) if short else {}
+            measure_all(state, short, self.progress, self.rootdir, tier=tier, asked=asked) if short else {}
         )
         if long:
             detail = {**detail, **self._soak(state, long, wants)}

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 QUEUE = 3600.0
 #: Seconds of the wall that a load on the simulator may take to decide its bounds.
 REHEARSED = 4.0
+#: Seconds of the wall for all loads of a rehearsal whose profile sets none, where it is asked for.
+REHEARSAL = 0.9
+NO_TIME = "this rehearsal measures only what --vllm-check asks for (rehearsal in [measure])"
 
 
 def measure_all(
@@ -39,6 +42,7 @@ def measure_all(
     rootdir: Path,
     *,
     tier: str = "gate",
+    asked: bool = True,
 ) -> dict[str, Any]:
     """Perform measurements and keep what they give in the server's folder.
 
@@ -48,6 +52,7 @@ def measure_all(
         progress: told how far it is.
         rootdir: where hardware and model files of the person lie.
         tier: `soak` has a budget of its own.
+        asked: whether somebody asked for these; a rehearsal that is given no time measures only then.
 
     Returns:
         What the report tells of the phase: budget in the server's seconds, seconds scored, how many requests.
@@ -56,7 +61,12 @@ def measure_all(
     speed = speed_of(state.server)
     whole = state.profile.measure.soak if tier == "soak" else state.profile.measure.budget
     simulated = state.server.simulated
-    budget = min(whole, state.profile.measure.rehearsal * speed) if simulated else whole
+    rehearsal = state.profile.measure.rehearsal or (REHEARSAL if asked else 0.0)
+    if simulated and not rehearsal:
+        for one in plan:
+            kept.save(Measured(one.key, Workload(), skipped=NO_TIME, simulated=True))
+        return {}
+    budget = min(whole, rehearsal * speed) if simulated else whole
     most = min(whole, REHEARSED * speed) if simulated else 0.0
     done: dict[str, Measured] = {}
     left, weights = budget, sum(one.spec.weight for one in plan)

@@ -160,7 +160,7 @@ class MeasurePart(Part):
     soak: Duration = 900.0
     """The same in the soak tier."""
     rehearsal: Duration = 0.9
-    """On the simulator at most so long by the wall's clock."""
+    """On the simulator at most so long by the wall's clock; 0: only what is asked for by `--vllm-check`."""
 
 
 class ExpectPart(Part):
