@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.target import Server
 
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 15.0
 GAP_SECONDS = 60.0
 EXCHANGE_SECONDS = 300.0
 

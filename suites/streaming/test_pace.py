@@ -3,9 +3,9 @@
 from collections import Counter
 from itertools import pairwise
 
-from pytest_vllm import MUST, PERFORMANCE, SHOULD, Recording, check, need, observe
+from pytest_vllm import MUST, PERFORMANCE, SHOULD, Recording, Recordings, check, need, observe
 
-from .chunks import arrivals, chunks, joined
+from .chunks import arrivals, chunks, joined, readable
 from .exchanges import TOKENS
 
 SPEC = "openai:chat-streaming"
@@ -22,14 +22,11 @@ def test_pieces(streaming_completion: Recording) -> None:
     assert pieces > 1, f"{TOKENS} tokens came in one piece"
 
 
-@check("stream.pace.over-time", MUST, spec=PROXY, needs=NEEDS)
-def test_over_time(
-    streaming_completion: Recording, streaming_completion_again: Recording, streaming_letters: Recording
-) -> None:
+@check("stream.pace.over-time", MUST, spec=PROXY, needs=NEEDS, exchanges=("streaming.",))
+def test_over_time(vllm_recordings: Recordings) -> None:
     """The pieces of a stream do not all arrive at one moment, each time."""
-    # A client that was held up reads one short stream in one go; what holds streams back does it to all.
-    streams = [streaming_completion, streaming_completion_again, streaming_letters]
-    times = [found for one in streams if len(found := arrivals(one)) > 1]
+    # A client that was held up reads some short streams in one go; what holds streams back does it to all.
+    times = [found for one in readable(vllm_recordings) if len(found := arrivals(one)) > 1]
     need(times, "every text came in one piece")
 
     assert any(found[-1] > found[0] for found in times), (

@@ -13,6 +13,8 @@ NEEDS = ("completions", "stream")
 SHED = (429, 503)
 #: A pause this many times as long as usual, and longer than any prompt takes to read, is a stall.
 STALL = 20.0
+#: Seconds by our clock that any busy host may hold up a stream.
+NO_STALL = 0.5
 #: Seconds that a first form may take more than later ones.
 COMPILING = 10.0
 
@@ -42,7 +44,7 @@ def test_no_stall(throughput_mixed: Measured) -> None:
     reading = throughput_mixed.values("ttft", "long")
     need(len(gaps) > 20 and reading, "the mix did not come about within the budget")
     usual, longest = sum(gaps) / len(gaps), max(gaps)
-    allowed = max(STALL * usual, 4 * median(reading))
+    allowed = max(STALL * usual, 4 * median(reading), NO_STALL * throughput_mixed.speed)
     observe("longest pause", f"{longest:.3g} s, usual {usual:.3g} s, a long prompt's {median(reading):.3g} s")
 
     assert longest <= allowed, f"a stream paused for {longest:.3g} s; between its tokens pass {usual:.3g} s"
