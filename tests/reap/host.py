@@ -7,6 +7,7 @@ Every moment that is passed is printed, and so are the numbers of the processes 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from threading import Event, Thread
@@ -114,6 +115,9 @@ def main(launcher: str, wanted: str, folder: Path, run_id: str) -> None:
 def run() -> NoReturn:
     """Exit status 2 for whatever interrupts, as pytest's."""
     owner._host = lambda: os.environ[MACHINE]
+    # A shell that starts the tests in the background has them ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), sys.argv[4])
     except KeyboardInterrupt as end:
