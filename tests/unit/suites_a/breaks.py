@@ -94,14 +94,17 @@ def usage(**fields: Any) -> Edit:
     return lambda body: body["usage"].update(fields)
 
 
-def like(source: str, target: str) -> Change:
-    """One recording answered like another: a parameter without effect."""
+def like(source: str, *targets: str) -> Change:
+    """Recordings answered like another: a parameter without effect."""
     return lambda recordings: {
         **recordings,
-        target: recordings[target].with_response(
-            status=recordings[source].status,
-            chunks=recordings[source].chunks,
-        ),
+        **{
+            target: recordings[target].with_response(
+                status=recordings[source].status,
+                chunks=recordings[source].chunks,
+            )
+            for target in targets
+        },
     }
 
 

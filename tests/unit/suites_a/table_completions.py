@@ -173,7 +173,16 @@ COMPLETIONS = [
     Break(
         "completions.seed.repeats-throughout", edited("completions.seed-again", said(" profiles x")), "apart"
     ),
-    Break("completions.seed.matters", like("completions.seed-first", "completions.seed-other"), "fixed"),
+    Break(
+        "completions.seed.matters",
+        like(
+            "completions.seed-first",
+            "completions.seed-other",
+            "completions.seed-third",
+            "completions.seed-fourth",
+        ),
+        "fixed",
+    ),
     Break(
         "completions.special-tokens.hidden",
         like("completions.special-shown", "completions.special-hidden"),
