@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -52,6 +53,28 @@ class GateRun:
             row for row in self.report["results"] if row["level"] == "MUST" and row["verdict"] in verdicts
         ]
         return {row["check"]: row["reason"] for row in rows}
+
+
+#: Why a check is not run on a server that somebody else started.
+ELSEWHERE = "not started here"
+
+
+def otherwise(one: GateRun, other: GateRun, for_a_reason: str = "(?!)") -> dict[str, str]:
+    """What the other run says otherwise, except what it did not ask for one of these reasons.
+
+    Speeds left out: one near what is usual is decided in one run and not in the next.
+    """
+    rows = {
+        row["check"]: row
+        for row in other.report["results"]
+        if row["family"] != "performance" and not row["check"].startswith("throughput.")
+    }
+    return {
+        check: f"{one.verdicts.get(check)} -> {row['verdict']}: {row['reason']}"
+        for check, row in rows.items()
+        if one.verdicts.get(check) != row["verdict"]
+        and not (row["verdict"] == "not-run" and re.search(for_a_reason, row["reason"]))
+    }
 
 
 def gate_command(*options: str) -> list[str]:

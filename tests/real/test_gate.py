@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.gate import GateRun, run_gate
+from tests.real.gate import ELSEWHERE, GateRun, otherwise, run_gate
 from tests.real.server import HandStarted, containers
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ def test_what_is_waived_is_known_upstream(gate_on_container: GateRun) -> None:
 def test_attaching_with_the_profile(gate_on_container: GateRun, by_hand: HandStarted, tmp_path: Path) -> None:
     """The same server, started by hand: every check says the same, and it goes on running.
 
-    Not asked is only what needs the server's log, or to know that nothing lies between.
+    Not asked is only what needs a server that was started here, or to know that nothing lies between.
     """
     attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}", "--vllm-profile=cpu-smollm2")
 
     assert attached.exit == 0
-    assert otherwise(gate_on_container, attached, r"there is no log|what lies between") == {}
+    assert otherwise(gate_on_container, attached, f"{ELSEWHERE}|what lies between") == {}
     assert by_hand.runs()
     assert by_hand.healthy()
 
@@ -59,19 +59,8 @@ def test_attaching_with_a_url_alone(gate_on_container: GateRun, by_hand: HandSta
     attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}")
 
     assert attached.exit == 0
-    assert otherwise(gate_on_container, attached, r"there is no log|what lies between|the profile") == {}
+    assert otherwise(gate_on_container, attached, f"{ELSEWHERE}|what lies between|the profile") == {}
     assert by_hand.runs()
-
-
-def otherwise(one: GateRun, other: GateRun, for_a_reason: str) -> dict[str, str]:
-    """What the other run says otherwise, except what it did not ask for one of these reasons."""
-    rows = {row["check"]: row for row in other.report["results"]}
-    return {
-        check: f"{one.verdicts.get(check)} -> {row['verdict']}: {row['reason']}"
-        for check, row in rows.items()
-        if one.verdicts.get(check) != row["verdict"]
-        and not (row["verdict"] == "not-run" and re.search(for_a_reason, row["reason"]))
-    }
 
 
 def test_two_runs_at_once_do_not_meet(by_hand: HandStarted, tmp_path: Path) -> None:
