@@ -134,9 +134,10 @@ def _measured(
 
 @contextmanager
 def _alone(url: str, progress: Progress) -> Iterator[None]:
-    """Hold the lock of a server's measurements, across runs and users of one machine."""
+    """Hold the lock of a server's measurements, across runs and users of a machine; its file goes with it."""
     digest = hashlib.sha256(url.encode()).hexdigest()[:12]
-    lock = FileLock(Path(tempfile.gettempdir()) / f"pytest-vllm-measures-{digest}.lock", mode=0o666)
+    path = Path(tempfile.gettempdir()) / f"pytest-vllm-measures-{digest}.lock"
+    lock = FileLock(path, mode=0o666)
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -145,4 +146,6 @@ def _alone(url: str, progress: Progress) -> Iterator[None]:
     try:
         yield
     finally:
+        # Held until now: whoever waits for it sees that the file is gone, and makes a new one.
+        path.unlink(missing_ok=True)
         lock.release()
