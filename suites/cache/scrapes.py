@@ -54,6 +54,13 @@ def block(config: Recording) -> int:
     return size
 
 
+def capacity(config: Recording) -> int:
+    """Tokens that the whole cache holds; 0 when that is not told."""
+    infos = _parsed(config.text).named("vllm:cache_config_info")
+    blocks = infos[0].labels.get("num_gpu_blocks", "") if infos else ""
+    return int(blocks) * block(config) if blocks.isdigit() else 0
+
+
 def findable(tokens: int, size: int, server: Server) -> tuple[int, ...]:
     """How many tokens of a prompt that was computed before a request finds.
 

@@ -2,7 +2,6 @@
 
 from pytest_vllm import (
     MUST,
-    SHOULD,
     Profile,
     Recording,
     Recordings,
@@ -15,12 +14,14 @@ from pytest_vllm import (
 )
 
 from .exchanges import block_size
-from .scrapes import NEEDS, block, cached_tokens, findable, hits, length
+from .scrapes import NEEDS, block, cached_tokens, capacity, findable, hits, length
 
 NEVER = "fault:vllm-project/vllm/issues/51198"
 TURNS = "fault:vllm-project/vllm/issues/31920"
 DESIGN = "vllm:design/prefix_caching/"
 USAGE = (*NEEDS, "cached-tokens")
+#: Tokens of a cache that what runs beside in this gate cannot fill.
+ROOM = 32_768
 
 
 @check("cache.answered", MUST, spec=DESIGN, needs=("completions",), exchanges=("cache.",))
@@ -127,7 +128,7 @@ def test_within_prompt(vllm_recordings: Recordings) -> None:
     assert not wrong, "; ".join(wrong)
 
 
-@check("cache.beside.hits", SHOULD, spec=DESIGN, needs=USAGE, exchanges=("cache.beside",))
+@check("cache.beside.hits", MUST, spec=DESIGN, needs=USAGE, exchanges=("cache.beside",))
 def test_beside(vllm_server: Server, vllm_recordings: Recordings, cache_config: Recording) -> None:
     """Several requests at once find the same prompt as one alone does."""
     size = block(cache_config)
@@ -138,6 +139,8 @@ def test_beside(vllm_server: Server, vllm_recordings: Recordings, cache_config: 
         "found by several at once", f"{sum(n for _, n, _ in counts)} of {sum(map(length, answered))} tokens"
     )
     wrong = [f"{key}: {found} of {right}" for key, found, right in counts if found < right]
+    held = capacity(cache_config)
+    need(not wrong or held >= ROOM, f"not found, but others may have filled a cache of {held} tokens")
 
     assert not wrong, "; ".join(wrong)
 

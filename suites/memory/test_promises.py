@@ -90,12 +90,33 @@ def test_cap(vllm_server: Server, vllm_figures: Figures | None, vllm_timeline: t
     assert taken <= (share + BEYOND) * total, f"it takes {told}; {share:.0%} are allowed"
 
 
+def preempted(scrape: str | None) -> float | None:
+    """How many requests were put back so far, by the metrics; None when they don't tell."""
+    metrics = Metrics(scrape or "")
+    return None if metrics.fault else metrics.value(PREEMPTED)
+
+
 @check("memory.preempted.none", SHOULD, spec="vllm:configuration/optimization/", needs=NEEDS)
 def test_preempted(memory_refused: Recording) -> None:
     """No request of this run was put back because the cache was full."""
     need(memory_refused.metrics_after, "the metrics were not scraped")
-    metrics = Metrics(memory_refused.metrics_after or "")
-    count = None if metrics.fault else metrics.value(PREEMPTED)
+    count = preempted(memory_refused.metrics_after)
     need(count is not None, f"{PREEMPTED} is not there")
 
     assert not count, f"{count:.0f} requests"
+
+
+@check("memory.preempted.alone", MUST, spec="vllm:configuration/optimization/", needs=NEEDS)
+def test_preempted_alone(
+    memory_finished: Recording, memory_longest: Recording, memory_refused: Recording
+) -> None:
+    """A request that is alone on the server is never put back."""
+    alone = (memory_finished, memory_longest, memory_refused)
+    counts = [(r.key, preempted(r.metrics_before), preempted(r.metrics_after)) for r in alone]
+    told = [
+        (key, after - before) for key, before, after in counts if before is not None and after is not None
+    ]
+    need(told, f"{PREEMPTED} is not there")
+    wrong = [f"{key}: {times:.0f} times" for key, times in told if times]
+
+    assert not wrong, "; ".join(wrong)

@@ -1,6 +1,6 @@
 """Every check is broken by some defect, every defect is caught, and caught where it lies.
 
-A run of its own, for its length: `pytest tests/defects -m matrix`.
+A run of its own, for its length: `pytest tests/defects -m matrix`, or `python -m tests.defects.matrix`.
 """
 
 from __future__ import annotations
@@ -8,68 +8,50 @@ from __future__ import annotations
 import pytest
 
 from pytest_vllm.sim.defects.registry import all_defects
-from tests.defects.matrix import ELSEWHERE, MOST_UNRELATED, check_ids, run
+from tests.defects.matrix import ELSEWHERE, check_ids, run
 from tests.defects.outcome import Outcome, killers
-
-DIAGNOSED = 0.9
-pytestmark = pytest.mark.matrix
+from tests.defects.promises import MOST_UNRELATED, broken
 
 
-@pytest.fixture(scope="module")
-def outcomes() -> list[Outcome]:
-    return run([name for name, defect in all_defects().items() if defect.area not in ELSEWHERE])
+@pytest.mark.matrix
+def test_every_promise_of_the_matrix_holds() -> None:
+    outcomes = run([name for name, defect in all_defects().items() if defect.area not in ELSEWHERE])
+
+    assert list(broken(outcomes, killers(outcomes, check_ids()))) == []
 
 
-@pytest.fixture(scope="module")
-def rewritten(outcomes: list[Outcome]) -> list[Outcome]:
-    return [outcome for outcome in outcomes if not outcome.live]
+def outcome(**changes: object) -> Outcome:
+    facts = {
+        "defect": "chat.x",
+        "area": "chat",
+        "failed": ("chat.a",),
+        "areas": ("chat",),
+        "expected": ("chat.a",),
+    }
+    return Outcome(**{**facts, **changes})  # type: ignore[arg-type]
 
 
-def test_every_rewriting_defect_is_caught(rewritten: list[Outcome]) -> None:
-    assert missed(rewritten) == []
+def test_nothing_is_told_of_a_defect_that_is_caught_where_it_lies() -> None:
+    assert list(broken([outcome()], {"chat.a": ["chat.x"]})) == []
 
 
-def test_a_rewriting_defect_breaks_few_checks_of_other_areas(rewritten: list[Outcome]) -> None:
-    assert wide(rewritten) == {}
+@pytest.mark.parametrize(
+    ("one", "told"),
+    [
+        (outcome(failed=()), "chat.x is not caught"),
+        (outcome(failed=("chat.b",)), "chat.x is caught by none of the checks that it names: chat.a"),
+        (
+            outcome(unrelated=tuple("abcdefghijk")),
+            f"chat.x breaks {MOST_UNRELATED + 1} checks of other areas",
+        ),
+        (outcome(areas=("tools", "chat")), "the verdict names another area first for 1 defects: chat.x"),
+    ],
+)
+def test_a_promise_that_does_not_hold_is_told(one: Outcome, told: str) -> None:
+    lines = list(broken([one], {"chat.a": ["chat.x"]}))
+
+    assert any(line.startswith(told) for line in lines), lines
 
 
-def test_a_rewriting_defect_is_diagnosed(rewritten: list[Outcome]) -> None:
-    astray = [outcome.defect for outcome in rewritten if not outcome.diagnosed]
-
-    assert len(astray) <= (1 - DIAGNOSED) * len(rewritten), f"the verdict points elsewhere for {astray}"
-
-
-def test_every_defect_is_caught(outcomes: list[Outcome]) -> None:
-    assert missed(outcomes) == []
-
-
-def test_every_defect_is_caught_by_the_checks_it_names(outcomes: list[Outcome]) -> None:
-    named = [outcome for outcome in outcomes if not outcome.boot]
-
-    assert {o.defect: o.expected for o in named if not set(o.expected) & _ids(o)} == {}
-
-
-def test_every_check_has_a_killer(outcomes: list[Outcome]) -> None:
-    assert [check for check, names in killers(outcomes, check_ids()).items() if not names] == []
-
-
-def test_a_defect_breaks_few_checks_of_other_areas(outcomes: list[Outcome]) -> None:
-    assert wide(outcomes) == {}
-
-
-def test_the_first_failing_check_names_the_right_area(outcomes: list[Outcome]) -> None:
-    astray = [outcome.defect for outcome in outcomes if not outcome.diagnosed]
-
-    assert len(astray) <= (1 - DIAGNOSED) * len(outcomes), f"the verdict points elsewhere for {astray}"
-
-
-def missed(outcomes: list[Outcome]) -> list[str]:
-    return [outcome.defect for outcome in outcomes if not outcome.caught]
-
-
-def wide(outcomes: list[Outcome]) -> dict[str, tuple[str, ...]]:
-    return {one.defect: one.unrelated for one in outcomes if len(one.unrelated) > MOST_UNRELATED}
-
-
-def _ids(outcome: Outcome) -> set[str]:
-    return {key.partition("[")[0] for key in (*outcome.failed, *outcome.advisory)}
+def test_a_check_that_nothing_breaks_is_told() -> None:
+    assert list(broken([outcome()], {"chat.a": ["chat.x"], "chat.b": []})) == ["no defect breaks chat.b"]
