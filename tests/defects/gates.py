@@ -1,6 +1,9 @@
 """The gate as a person runs it, on a broken simulator: it says NO-GO, and where.
 
-python -m tests.defects.gates --runs 40
+    python -m tests.defects.gates --runs 40
+    python -m tests.defects.gates --runs 0 --workers 8     every defect, on 16 cores
+
+Each is printed as it ends; the exit status says whether all were caught.
 """
 
 from __future__ import annotations
@@ -11,13 +14,14 @@ import io
 import random
 import re
 import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.sim.defects.registry import Defect, all_defects
 from tests.defects.matrix import ELSEWHERE
 from tests.defects.outcome import BOOT_AREA
-from tests.defects.room import room
+from tests.defects.room import end_with_parent, own_room, room
 from tests.real.gate import run_gate
 
 if TYPE_CHECKING:
@@ -83,17 +87,25 @@ def gate(defect: Defect) -> Gate:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a sample and print it; the exit status says whether all were caught."""
     parser = argparse.ArgumentParser(prog="python -m tests.defects.gates", description=__doc__)
-    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--runs", type=int, default=40, help="how many defects; 0: every one")
+    parser.add_argument("--workers", type=int, default=1, help="gates at once; a gate takes two cores")
+    options = parser.parse_args(argv)
     runs = []
-    for defect in sample(parser.parse_args(argv).runs):
-        runs.append(gate(defect))
-        last = runs[-1]
-        state = "caught" if last.caught else "MISSED"
-        where = last.first or "no area"
-        print(f"{state}, exit {last.exit}, first in {where}  {defect.name} ({defect.area})", flush=True)
+    with own_room(), ProcessPoolExecutor(options.workers, initializer=end_with_parent) as pool:
+        tasks = [pool.submit(_gate_of, one.name) for one in sample(options.runs or len(all_defects()))]
+        for task in as_completed(tasks):
+            runs.append(last := task.result())
+            state = "caught" if last.caught else "MISSED"
+            where = last.first or "no area"
+            name, area = last.defect.name, last.defect.area
+            print(f"{state}, exit {last.exit}, first in {where}  {name} ({area})", flush=True)
     caught, diagnosed = sum(one.caught for one in runs), sum(one.diagnosed for one in runs)
     print(f"{len(runs)} gates on broken simulators: {caught} caught, {diagnosed} diagnosed")
     return 0 if caught == len(runs) else 1
+
+
+def _gate_of(name: str) -> Gate:
+    return gate(all_defects()[name])
 
 
 if __name__ == "__main__":
