@@ -92,9 +92,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     runs = []
     with own_room(), ProcessPoolExecutor(options.workers, initializer=end_with_parent) as pool:
-        tasks = [pool.submit(_gate_of, one.name) for one in sample(options.runs or len(all_defects()))]
+        tasks = {pool.submit(_end_of, one.name): one for one in sample(options.runs or len(all_defects()))}
         for task in as_completed(tasks):
-            runs.append(last := task.result())
+            runs.append(last := Gate(tasks[task], *task.result()))
             state = "caught" if last.caught else "MISSED"
             where = last.first or "no area"
             name, area = last.defect.name, last.defect.area
@@ -104,8 +104,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0 if caught == len(runs) else 1
 
 
-def _gate_of(name: str) -> Gate:
-    return gate(all_defects()[name])
+def _end_of(name: str) -> tuple[int | None, str]:
+    # a defect holds functions, which do not travel between processes
+    ended = gate(all_defects()[name])
+    return ended.exit, ended.first
 
 
 if __name__ == "__main__":
