@@ -163,7 +163,7 @@ def sample_of(call: Call, *, kind: str, asked: int | None, begin: float, speed: 
     events = Events.of(call) if status == 200 else Events()
     first, last = _ends(events.payloads)
     usage, finish = _closing(events.payloads)
-    tokens = int(usage.get("completion_tokens") or 0)
+    tokens = _count(usage, "completion_tokens")
     error = call.error
     if not error and status != 200:
         error = f"answered with {status}: {_excerpt(call)}"
@@ -177,9 +177,9 @@ def sample_of(call: Call, *, kind: str, asked: int | None, begin: float, speed: 
         deltas=array("d", (at(one) for one in events.times[first : last + 1])) if first >= 0 else array("d"),
         end=at(call.ended),
         status=status,
-        prompt_tokens=int(usage.get("prompt_tokens") or 0),
+        prompt_tokens=_count(usage, "prompt_tokens"),
         tokens=tokens,
-        cached=int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
+        cached=_count(_object(usage.get("prompt_tokens_details")), "cached_tokens"),
         asked=asked,
         finish=finish,
         error=error,
@@ -193,16 +193,19 @@ def text_of(payloads: Sequence[bytes]) -> str:
 
 
 def said(event: Mapping[str, Any]) -> str:
-    """What an event adds to the answer; empty for a role, a finish or a usage alone."""
-    found = []
-    for choice in event.get("choices") or ():
-        found.append(choice.get("text") or "")
-        delta = choice.get("delta") or {}
-        found += [delta.get(name) or "" for name in _SAID]
-        for call in delta.get("tool_calls") or ():
-            function = call.get("function") or {}
-            found += [function.get("name") or "", function.get("arguments") or ""]
-    return "".join(found)
+    """What an event adds to the answer; empty for a role, a finish or a usage alone.
+
+    A broken server may send anything: what is no text says nothing here, checks of conformance accuse it.
+    """
+    found: list[Any] = []
+    for choice in _objects(event.get("choices")):
+        found.append(choice.get("text"))
+        delta = _object(choice.get("delta"))
+        found += [delta.get(name) for name in _SAID]
+        for call in _objects(delta.get("tool_calls")):
+            function = _object(call.get("function"))
+            found += [function.get("name"), function.get("arguments")]
+    return "".join(one for one in found if isinstance(one, str))
 
 
 def _ends(payloads: Sequence[bytes]) -> tuple[int, int]:
@@ -218,8 +221,8 @@ def _closing(payloads: Sequence[bytes]) -> tuple[Mapping[str, Any], str]:
     usage: Mapping[str, Any] = {}
     for payload in reversed(payloads[-6:]):
         event = _parsed(payload)
-        usage = usage or event.get("usage") or {}
-        for choice in event.get("choices") or ():
+        usage = usage or _object(event.get("usage"))
+        for choice in _objects(event.get("choices")):
             if choice.get("finish_reason"):
                 return usage, str(choice["finish_reason"])
     return usage, ""
@@ -241,9 +244,22 @@ def _fault(payloads: Sequence[bytes], tokens: int, asked: int | None, first: int
 def _parsed(payload: bytes) -> Mapping[str, Any]:
     try:
         event = json.loads(payload)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    return event if isinstance(event, dict) else {}
+    return _object(event)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _count(values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name)
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _excerpt(call: Call) -> str:

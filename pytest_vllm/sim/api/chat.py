@@ -77,7 +77,7 @@ class ChatRequest:
             return None
         answer = await self.whole()
         if answer is not None:
-            self.server.send(self.call, Reply.json(answer), self.body)
+            self.server.send(self.call, Reply.json(answer))
         return None
 
     async def whole(self) -> dict[str, Any] | None:

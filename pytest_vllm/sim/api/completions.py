@@ -107,7 +107,7 @@ class CompletionRequest:
         self._submit(generation)
         await generation.finished
         if not self.call.gone:
-            self.server.send(self.call, Reply.json(self._whole(generation)), self.body)
+            self.server.send(self.call, Reply.json(self._whole(generation)))
         return None
 
     async def _stream(self) -> None:

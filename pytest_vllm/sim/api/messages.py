@@ -33,7 +33,7 @@ async def messages(server: Server, call: Call) -> Reply | None:
     except ApiError as error:
         return Reply.json(refusal(error), error.status)
     if answer is not None:
-        server.send(call, Reply.json(message_of(server, answer)), body)
+        server.send(call, Reply.json(message_of(server, answer)))
     return None
 
 

@@ -41,7 +41,7 @@ async def responses(server: Server, call: Call) -> Reply | None:
     finished = finish(server, made, answer)
     if _stores(server) and body.get("store") is not False:
         server.stored[response_id] = {"response": finished, "messages": chat["messages"]}
-    server.send(call, Reply.json(finished), body)
+    server.send(call, Reply.json(finished))
     return None
 
 

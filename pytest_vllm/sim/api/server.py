@@ -107,25 +107,24 @@ class Server:
                 return pattern
         return "/metrics" if path.startswith("/metrics") else path
 
-    def exchange(self, call: Call, body: Any = None) -> Exchange:
-        """The exchange that a call belongs to."""
+    def exchange(self, call: Call) -> Exchange:
+        """The exchange that a call belongs to; its body as it was sent, nothing filled in or dropped."""
         request = call.request
-        return Exchange(request.method, request.path, request.headers, body, self.settings)
+        return Exchange(request.method, request.path, request.headers, call.asked, self.settings)
 
-    def send(self, call: Call, reply: Reply, body: Any = None) -> None:
+    def send(self, call: Call, reply: Reply) -> None:
         """Send a whole answer, after what defects do to it."""
         if self.hooks.has("json") or self.hooks.has("reply"):
-            reply = self._spoiled(call, reply, body)
+            reply = self._spoiled(call, reply)
         headers = [*reply.headers, *self.extra_headers(call)]
         if self.hooks.has("late"):
-            exchange = self.exchange(call, body if body is not None else _parsed(call.request.body))
-            late = self.hooks.run("late", 0.0, exchange)
+            late = self.hooks.run("late", 0.0, self.exchange(call))
             asyncio.get_running_loop().call_later(late, call.reply, reply.status, reply.body, headers)
         else:
             call.reply(reply.status, reply.body, headers)
 
-    def _spoiled(self, call: Call, reply: Reply, body: Any) -> Reply:
-        exchange = self.exchange(call, body if body is not None else _parsed(call.request.body))
+    def _spoiled(self, call: Call, reply: Reply) -> Reply:
+        exchange = self.exchange(call)
         if JSON in reply.headers:
             reply.body = encode(self.hooks.run("json", json.loads(reply.body), exchange))
         spoiled: Reply = self.hooks.run("reply", reply, exchange)
@@ -145,10 +144,3 @@ class Server:
 async def _redirect(target: str, server: Server, call: Call) -> Reply:
     del server, call
     return Reply(307, b"", [("location", target)])
-
-
-def _parsed(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None

@@ -63,7 +63,7 @@ class Stream(Generation):
         """Send the response head."""
         server = self.server
         headers = [EVENT_STREAM, *server.extra_headers(self.call)]
-        status, headers = server.hooks.run("head", (200, headers), server.exchange(self.call, self.body))
+        status, headers = server.hooks.run("head", (200, headers), server.exchange(self.call))
         self.call.start(status, headers)
 
     def refuse(self, error: ApiError) -> None:
@@ -124,7 +124,7 @@ class Stream(Generation):
         self._end()
 
     def _end(self) -> None:
-        how = self.server.hooks.run("close", "end", self.server.exchange(self.call, self.body))
+        how = self.server.hooks.run("close", "end", self.server.exchange(self.call))
         if how == "end":
             self.call.end()
         elif how == "cut":
@@ -134,7 +134,7 @@ class Stream(Generation):
     def _send(self, events: Iterable[Event]) -> None:
         texts = [wire(event) for event in events]
         if self._framing:
-            exchange = self.server.exchange(self.call, self.body)
+            exchange = self.server.exchange(self.call)
             texts = [
                 text for text in (self.server.hooks.run("chunk", text, exchange) for text in texts) if text
             ]
@@ -160,9 +160,7 @@ class Stream(Generation):
         return events
 
     def _spoiled(self, events: list[Event]) -> list[Event]:
-        spoiled: list[Event] = self.server.hooks.run(
-            "events", events, self.server.exchange(self.call, self.body)
-        )
+        spoiled: list[Event] = self.server.hooks.run("events", events, self.server.exchange(self.call))
         return spoiled
 
     def _release(self) -> None:

@@ -7,11 +7,13 @@ One `Connection` per socket. Requests of a connection are answered one after the
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import deque
 from email.utils import formatdate
+from functools import cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.http.request import BadRequest, Request, RequestReader
 
@@ -40,6 +42,14 @@ class Call:
         self.began = time.monotonic()
         self.status = 0
         self.sent = 0
+
+    @cached_property
+    def asked(self) -> Any:
+        """The body that was sent, read as JSON; None when it is none."""
+        try:
+            return json.loads(self.request.body)
+        except (ValueError, RecursionError):
+            return None
 
     def reply(self, status: int, body: bytes, headers: Iterable[tuple[str, str]] = ()) -> None:
         """Answer whole."""
