@@ -141,6 +141,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
             own = [waiver for waiver in profile.waive if waiver not in shared]
             results += stale_waivers(results, own, version, name)
     decision = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
+    accused = set(map(id, decision.failed))
     record = RunRecord(
         run_id=session.run_id,
         started=session.started,
@@ -150,7 +151,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
             name: replace(as_run(session, name), plots=_plots(session, name, config))
             for name in _opened(session)
         },
-        results=tuple(results),
+        results=(*decision.failed, *(one for one in results if id(one) not in accused)),
         decision=decision,
         phases=tuple(session.gate.phases) if session.gate else (),
         command=shlex.join(["pytest", *map(str, config.invocation_params.args)]),
@@ -172,6 +173,20 @@ def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, 
 
     state = session.state(name)
     return plotted(state.folder, figures_of(state.profile, config.rootpath))
+
+
+def likeliest_first(session: GateSession, config: pytest.Config) -> None:
+    """Let pytest print failing checks as the verdict ranks them; tests of the person's own come after."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or session.record is None:
+        return
+    ranks = {(one.profile, one.check): rank for rank, one in enumerate(session.record.decision.failed)}
+
+    def rank_of(report: pytest.TestReport) -> int:
+        told = getattr(report, "vllm_result", {})
+        return ranks.get((told.get("profile", ""), told.get("check", "")), len(ranks))
+
+    reporter.stats.get("failed", []).sort(key=rank_of)
 
 
 def summary(session: GateSession, config: pytest.Config) -> list[str]:

@@ -159,6 +159,7 @@ class GatePlugin:
         """Decide, write the reports, set the exit status."""
         if self._decides and int(exitstatus) in closing.DECIDABLE:
             session.exitstatus = closing.decide_and_write(self.session, self.config)
+            closing.likeliest_first(self.session, self.config)
             closing.describe_in_junit(self.session, self.config)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

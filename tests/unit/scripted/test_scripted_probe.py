@@ -23,6 +23,20 @@ def test_a_server_that_says_it() -> None:
     assert how(server, "scripted") == (True, "trial request: says what was scripted")
 
 
+def test_a_server_whose_chat_spoils_it() -> None:
+    def spoils(body: dict[str, Any]) -> tuple[int, Any]:
+        status, answer = obedient(body)
+        answer["choices"][0]["message"]["reasoning"] = None
+        return status, answer
+
+    def says(body: dict[str, Any]) -> tuple[int, Any]:
+        return 200, {"choices": [{"text": (body.get("vllm_xargs") or {}).get("script", "Hi")}], "usage": {}}
+
+    server = FakeVLLM({"POST /v1/chat/completions": spoils, "POST /v1/completions": says})
+
+    assert how(server, "scripted", **ARGS) == (True, "trial request: says what was scripted")
+
+
 def test_a_server_that_does_not() -> None:
     assert how(FakeVLLM(), "scripted", **ARGS) == (False, "trial request: does not say what was scripted")
     assert how(FakeVLLM(), "scripted") == (False, "trial request: does not say what was scripted")
