@@ -72,8 +72,10 @@ def serve_args(args: Mapping[str, Any]) -> dict[str, Any]:
 
 def _we_started_it(profile: Profile) -> bool:
     """Whether the profile's arguments are what the server runs with."""
-    launcher = profile.server.launcher
-    return launcher == "sim" or (launcher != "attach" and profile.server.command is None)
+    server = profile.server
+    # what a scripted server is served with is made for it, whatever command starts it
+    ours = server.command is None or server.scripted
+    return server.launcher == "sim" or (server.launcher != "attach" and ours)
 
 
 def _reachable(draft: Server, models: Recording) -> None:
