@@ -1,8 +1,8 @@
 """Requests whose answers are scripted: what the model says is known to the byte.
 
 Every script is said whole; streamed in ordinary tokens; streamed in the smallest tokens there are (*split*:
-each character one, each marker one), which ends a token everywhere a token can end; and in events of several
-tokens.
+each character one, each marker one), which ends a token everywhere a token can end; in events of several
+tokens; and in two events, the first token and all else, as a client that lags behind gets it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from .scripts import ASKED, pieces_of, say, script_of, spoken, text_of
 from .tools import PING, UNKNOWN, offered
 
 scripted_answer = cases("scripted_answer", ANSWERS)
+#: More tokens than scripts have, but for the long ones: those come in a few events, for a stream that is
+#: silent all along looks stalled. The first token always comes in an event of its own.
+AT_ONCE = 500
 #: One call, cut after each of its tokens.
 scripted_cut = cases("scripted_cut", [{"id": str(number), "tokens": number} for number in range(1, 65)])
 scripted_stop = cases(
@@ -71,6 +74,13 @@ def scripted_answer_chunks(server: Server, scripted_answer: Case) -> Request:
     """The same in ordinary tokens, several to an event; older versions send each by itself."""
     text = text_of(server, script_of(server, scripted_answer))
     return say(server, text, streams=True, stream_interval=5)
+
+
+@exchange("scripted.answer.once")
+def scripted_answer_once(server: Server, scripted_answer: Case) -> Request:
+    """The same; all that follows the first token in the event that ends the stream."""
+    text = text_of(server, script_of(server, scripted_answer))
+    return say(server, text, streams=True, stream_interval=AT_ONCE)
 
 
 @exchange("scripted.thoughts.late", alone=True)

@@ -47,6 +47,14 @@ def test_chunks(vllm_server: Server, scripted_answer: Case, scripted_answer_chun
     assert not wrong, listed(wrong)
 
 
+@check("scripted.answer.once", MUST, spec=SPEC, needs=STREAM)
+def test_once(vllm_server: Server, scripted_answer: Case, scripted_answer_once: Recording) -> None:
+    """A stream says the same when its last event brings all but the first token."""
+    wrong = faults(vllm_server, script_of(vllm_server, scripted_answer), said(scripted_answer_once))
+
+    assert not wrong, listed(wrong)
+
+
 @check(
     "scripted.thoughts.opening",
     MUST,

@@ -5,12 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.calls import asked, call_deltas, deltas, messages, threads, told, whole_calls
-from pytest_vllm.sim.defects.scripted import arguments, reasons, scripted, streamed_thoughts, thoughts
+from pytest_vllm.sim.defects.scripted import (
+    arguments,
+    drop_streamed_calls,
+    reasons,
+    scripted,
+    streamed_thoughts,
+    thoughts,
+)
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.events import Event
     from pytest_vllm.sim.api.reply import Exchange
 
+#: Tokens; most answers come in two events when this many are asked for in each.
+_LONGEST = 400
 _cut_whole, _cut_stream = arguments(lambda text: text[: max(2, len(text) * 3 // 4)])
 scripted(
     "arguments-cut",
@@ -29,6 +38,13 @@ scripted(
     "The arguments of whole answers end before their end.",
     whole=_cut_whole,
     catches=["scripted.answer.whole"],
+)
+scripted(
+    "last-event-empty",
+    "Calls that come in the event that ends a stream are lost.",  # vllm-project/vllm#48294
+    stream=drop_streamed_calls,
+    when=lambda exchange: (asked(exchange, "stream_interval") or 1) > _LONGEST,
+    catches=["scripted.answer.once"],
 )
 
 
