@@ -301,18 +301,20 @@ def sweep_parsers(  # noqa: PLR0917 - the options of a command
     smoke: Annotated[bool, typer.Option("--smoke", help="Only three parsers.")] = False,
     alone: Annotated[bool, typer.Option("--alone", help="Its parser objects, without servers.")] = False,
     folder: Annotated[Path, typer.Option(help="Keeps what is done.")] = Path(".vllm/sweeps"),
+    no_waivers: Annotated[bool, typer.Option("--no-waivers", help="Known faults fail too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Put the parsers of a vLLM to the test."""
     from pytest_vllm.scripted import sweep
 
     kept = folder.absolute() / f"{version}-{'alone' if alone else 'server'}"
-    asked = {"python": python, "image": image or ("" if python else f"pytest-vllm/cpu:{version}")}
+    served = image or ("" if python else f"pytest-vllm/cpu:{version}")
+    how = {"smoke": smoke, "alone": alone, "waivers": not no_waivers}
     try:
-        rows = sweep.run(version, kept, parser or (), smoke=smoke, alone=alone, **asked)
+        rows = sweep.run(version, kept, parser or (), python=python, image=served, **how)
     except (ValueError, RuntimeError) as error:
         raise UsageError(str(error)) from None
-    print_json([row.plain() for row in rows]) if as_json else print_rows(sweep.table(rows), as_json=False)
+    print_json([one.plain() for one in rows]) if as_json else print_rows(sweep.table(rows), as_json=False)
     raise typer.Exit(sweep.status(rows))
 
 

@@ -33,8 +33,8 @@ def with_parsers(profile: Profile, tool: str | None, reasoning: str | None) -> P
     server = profile.server.model_copy(update={"args": args})
     changes: dict[str, Any] = {"server": server, "expect": expect}
     if server.scripted:
-        # what is scripted fits any parser, whatever its model's file says; faults are those of other parsers
-        changes |= {"model": None, "waive": []}
+        changes |= {"model": None}  # what is scripted fits any parser, whatever its model's file says
+        changes |= {"waive": []} if args != profile.server.args else {}  # faults of other parsers
     return profile.model_copy(update=changes)
 
 

@@ -2,8 +2,9 @@
 
     python -m pytest_vllm.scripted.findings [SWEEP-FOLDER …]
 
-Folders of finished sweeps are first boiled down to `fixtures/parsers/swept/`; the page is made from what lies
-there and from `fixtures/parsers/findings.toml`, which says of each kind of failure what a person found out.
+Folders of finished sweeps are first boiled down to `fixtures/parsers/swept/`, where rows of other parsers
+stay; the page is made from what lies there and from `fixtures/parsers/findings.toml`, which says of each
+kind of failure what a person found out.
 """
 
 from __future__ import annotations
@@ -128,6 +129,12 @@ def boiled(rows: Iterable[Row]) -> list[dict[str, Any]]:
     return kept
 
 
+def merged(kept: Sequence[dict[str, Any]], fresh: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Boiled rows, those that were done again in place of the older ones; by kind and name."""
+    by = {(one["pair"]["kind"] != "tool", one["parser"]): one for one in (*kept, *fresh)}
+    return [by[key] for key in sorted(by)]
+
+
 @dataclass
 class Swept:
     """One sweep, boiled down.
@@ -169,8 +176,10 @@ def main(folders: Sequence[str]) -> None:
         if not rows:
             raise SystemExit(f"{folder} holds no finished rows: name the folder that sweep-parsers keeps")
         keep.mkdir(exist_ok=True)
-        lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in boiled(rows))
-        (keep / f"{rows[0].version}-{rows[0].via}.json").write_text(f"[\n{lines}\n]\n", "utf-8")
+        path = keep / f"{rows[0].version}-{rows[0].via}.json"
+        kept = json.loads(path.read_text("utf-8")) if path.exists() else []
+        lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in merged(kept, boiled(rows)))
+        path.write_text(f"[\n{lines}\n]\n", "utf-8")
     (data_dir("fixtures").parent / PAGE).write_text(page(swept(), findings()), "utf-8")
     rows = [row for one in swept() for row in one.rows]
     waivers = data_dir("fixtures") / "waivers" / "parsers.toml"

@@ -54,6 +54,8 @@ class Row:
         evidence: the same -> what was wrong; for what did not pass.
         broken: why there is no answer at all; empty when there are some.
         mark: of what was said: a row with another one is out of date.
+        boot_s: seconds from the start of a server until it was healthy.
+        cases_s: seconds of all else: saying what is said, judging it, ending the server.
     """
 
     pair: Pair
@@ -63,6 +65,8 @@ class Row:
     evidence: dict[str, str] = field(default_factory=dict)
     broken: str = ""
     mark: str = ""
+    boot_s: float = 0.0
+    cases_s: float = 0.0
 
     def count(self, outcome: Outcome) -> int:
         """How many came out so. A parser that never answered is undecided."""
@@ -84,8 +88,8 @@ class Row:
 
 def row_of(data: Mapping[str, Any]) -> Row:
     """A row from its JSON."""
-    kept = ("version", "via", "outcomes", "evidence", "broken", "mark")
-    return Row(Pair(**data["pair"]), **{key: data[key] for key in kept})
+    kept = ("version", "via", "outcomes", "evidence", "broken", "mark", "boot_s", "cases_s")
+    return Row(Pair(**data["pair"]), **{key: data[key] for key in kept if key in data})
 
 
 def read(folder: Path) -> list[Row]:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +108,7 @@ def _rows(
 ) -> Iterator[Row]:
     assert process.stdout is not None  # noqa: S101 - it was asked for
     for pair in chosen:
-        row = Row(pair, version, "alone", mark=mark(pair))
+        row, began = Row(pair, version, "alone", mark=mark(pair)), time.monotonic()
         scripts = {name: script for name, script, _ in cases(pair, only)}
         for _ in range(len(scripts) * len(MODES)):
             line = process.stdout.readline()
@@ -119,6 +120,7 @@ def _rows(
                 row.broken = came["error"]
                 break
             note(row, f"{came['mode']}[{came['id']}]", came, scripts[came["id"]])
+        row.cases_s = round(time.monotonic() - began, 1)
         yield row
 
 

@@ -49,6 +49,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "sim": ("sim", "facts", "locate"),
     "scripted": ("scripted", "locate"),
+    "scripted.waiving": ("scripted", "locate", "profile", "verdict", "waivers"),
 }
 
 #: Modules whose types count too: they share nothing with the rest, not even a name.

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from pytest_vllm.locate import data_dir
-from pytest_vllm.scripted.findings import PAGE, VERDICTS, Finding, boiled, explained, findings, swept
+from pytest_vllm.scripted.findings import (
+    PAGE,
+    VERDICTS,
+    Finding,
+    boiled,
+    explained,
+    findings,
+    merged,
+    swept,
+)
 from pytest_vllm.scripted.findings_page import page
 from pytest_vllm.scripted.findings_waived import waived
 from pytest_vllm.scripted.grammar import names
@@ -37,6 +46,14 @@ def test_what_passed_is_counted_and_not_kept() -> None:
 
     assert kept["passed"] == 1
     assert set(kept["outcomes"]) == {"stream[single]", "stream[list]"}
+
+
+def test_rows_of_other_parsers_stay() -> None:
+    other = replace(ROW, pair=Pair("tool", "hermes", ""), outcomes={"whole[single]": "passed"})
+    again = replace(ROW, outcomes={"whole[single]": "passed"})
+    kept = merged([*boiled([other]), *boiled([ROW])], boiled([again]))
+
+    assert [(one["parser"], one["failed"]) for one in kept] == [("hermes", 0), ("xlam", 0)]
 
 
 @pytest.mark.parametrize("finding", findings(), ids=lambda one: one.title[:40])
@@ -87,10 +104,13 @@ def test_what_always_fails_and_is_known_upstream_is_waived() -> None:
         "scripted.answer.stream[b]": "failed",
         "scripted.answer.stream[c]": "failed",
         "scripted.cut.markup": "failed",
+        "scripted.unknown.whole": "failed",
     }
     rows = rows_of(alone, served)
+    served_alone = replace(KNOWN, checks=("scripted.*",))
 
     assert checks_waived(rows, KNOWN) == ["scripted.answer.stream[b]", "scripted.answer.whole[a]"]
+    assert checks_waived(rows, served_alone) == ["scripted.cut.markup"]
     assert checks_waived(rows, replace(KNOWN, upstream=())) == []
     assert checks_waived(rows, replace(KNOWN, verdict="ambiguous")) == []
     assert checks_waived(rows[:1], KNOWN) == []

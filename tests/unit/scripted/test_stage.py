@@ -78,6 +78,11 @@ def test_the_faults_of_one_parser_are_not_waived_for_another() -> None:
 
     assert with_parsers(one, None, None).waive == [known]
     assert with_parsers(one, "qwen3_coder", None).waive == []
+    named = with_parsers(one, "hermes", "deepseek_r1")
+    assert with_parsers(named, "hermes", "deepseek_r1").waive == named.waive
+    kept = named.model_copy(update={"waive": [known]})
+    assert with_parsers(kept, "hermes", "deepseek_r1").waive == [known]
+    assert with_parsers(kept, "hermes", "none").waive == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import signal
@@ -19,8 +20,10 @@ from pytest_vllm.scripted.compare import faults
 from pytest_vllm.scripted.grammar import Call, Script
 from pytest_vllm.scripted.rows import Pair, Row, cases, pairs, row_of, unpromised
 from pytest_vllm.scripted.sweep_served import fill
+from pytest_vllm.scripted.waiving import Judged, judged
 
 HERMES = Pair("tool", "hermes", "deepseek_r1")
+TODAY = dt.date(2026, 11, 28)
 SAID = Script("Hm.", "One.", (Call("note", {"count": 7, "flag": True}),))
 CAME: dict[str, Any] = {
     "content": "One.\n",
@@ -133,9 +136,16 @@ def test_the_command_prints_a_table_and_fails(
         "beside",
         "passed",
         "failed",
+        "waived",
         "undecided",
         "not",
         "promised",
+        "boot",
+        "s",
+        "cases",
+        "s",
+        "waived",
+        "for",
         "why",
     ]
     assert out[1].startswith("xlam")
@@ -174,25 +184,33 @@ def test_a_report_fills_a_row() -> None:
         ("scripted.cut.finish", "MUST", "undecided"),
         ("scripted.usage.thoughts", "SHOULD", "advisory"),
         ("scripted.form.whole", "MUST", "not-run"),
+        ("waiver.scripted.stop.stream", "MUST", "fail"),
     ]
     results = [
         {"check": check, "level": level, "verdict": verdict, "reason": "why"}
         for check, level, verdict in told
     ]
-    fill(row, {"boot_failures": [], "results": results})
+    boot = [{"phase": "starting", "at": 0.0}, {"phase": "started", "at": 31.26}]
+    fill(row, {"boot_failures": [], "results": results, "servers": [{"boot": boot}]})
 
+    assert row.boot_s == 31.3
     assert row.outcomes == {
         "scripted.answer.whole[single]": "passed",
         "scripted.answer.whole[content-after]": "unpromised",
         "scripted.answer.whole[marker-end]": "failed",
         "scripted.cut.finish": "undecided",
     }
-    assert sweep.status([row]) == 1
+    assert sweep.status([raw(row)]) == 1
+
+
+def raw(row: Row) -> Judged:
+    """A row to which no waiver is applied."""
+    return judged(row, [], TODAY)
 
 
 def test_the_status_tells_what_is_undecided() -> None:
-    assert sweep.status([Row(HERMES, "0.32.0", "alone", {"whole[a]": "passed"})]) == 0
-    assert sweep.status([Row(HERMES, "0.32.0", "alone", broken="no boot")]) == 21
+    assert sweep.status([raw(Row(HERMES, "0.32.0", "alone", {"whole[a]": "passed"}))]) == 0
+    assert sweep.status([raw(Row(HERMES, "0.32.0", "alone", broken="no boot"))]) == 21
     assert sweep.status([]) == 21
 
 
