@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pytest_vllm.preflight.inspect import PORTS, find_tenants, get_json
+from pytest_vllm.preflight.inspect import find_tenants, get_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -32,14 +32,14 @@ def shares_memory(profile: Profile) -> bool:
 
 
 def make_room(
-    say: Callable[[str], None], *, evict: bool, ports: Mapping[str, Iterable[int]] = PORTS
+    say: Callable[[str], None], *, evict: bool, ports: Mapping[str, Iterable[int]] | None = None
 ) -> tuple[Tenant, ...]:
     """Tell who else holds memory and what to do about it; with `evict`, do it. Returns who was found.
 
     Args:
         say: tells the person, one line each.
         evict: whether tenants that can unload are asked to.
-        ports: where each kind of server is looked for.
+        ports: where each kind of server is looked for; the usual ones unless given.
     """
     tenants = find_tenants(ports)
     for one in tenants:

@@ -15,6 +15,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pytest_vllm.preflight.host import Gpu, Host, Tenant
 
@@ -31,16 +32,34 @@ PORTS: Mapping[str, tuple[int, ...]] = {
     "vllm": (8000, 8001, 11437),
 }
 SECONDS = 0.5
+#: Hosts of an OLLAMA_HOST that mean this machine.
+HERE = (None, "localhost", LOOPBACK, "::1", "0.0.0.0", "::")  # noqa: S104 - nothing is bound
+
+
+def usual_ports(environ: Mapping[str, str] = os.environ) -> Mapping[str, tuple[int, ...]]:
+    """Where each kind of server usually listens on this machine; Ollama also where its OLLAMA_HOST says."""
+    told = environ.get("OLLAMA_HOST", "").strip()
+    where = urlsplit(told if "://" in told else f"//{told}")
+    try:
+        port = where.port
+    except ValueError:  # not a port that anything listens on
+        port = None
+    if port is None or where.hostname not in HERE or port in PORTS["ollama"]:
+        return PORTS
+    return {**PORTS, "ollama": (*PORTS["ollama"], port)}
 
 
 def inspect_host(
-    profile: Profile | None = None, *, ports: Mapping[str, Iterable[int]] = PORTS, skip: Iterable[int] = ()
+    profile: Profile | None = None,
+    *,
+    ports: Mapping[str, Iterable[int]] | None = None,
+    skip: Iterable[int] = (),
 ) -> Host:
     """The facts that can be had, within about a second.
 
     Args:
         profile: whose ports are looked at.
-        ports: where each kind of server is looked for.
+        ports: where each kind of server is looked for; the usual ones unless given.
         skip: ports that are ours: no tenant, not taken.
     """
     gpus, driver = _gpus()
@@ -51,7 +70,9 @@ def inspect_host(
         how.append(("gpus", "NVML"))
     if available is not None:
         how.append(("available", "/proc/meminfo"))
-    tenants = find_tenants({kind: [one for one in which if one not in ours] for kind, which in ports.items()})
+    looked = usual_ports() if ports is None else ports
+    others = {kind: [one for one in which if one not in ours] for kind, which in looked.items()}
+    tenants = find_tenants(others)
     if tenants:
         how.append(("tenants", "answers on the loopback"))
     taken = (
@@ -166,10 +187,11 @@ def is_taken(port: int) -> bool:
         return one.connect_ex((LOOPBACK, port)) == 0
 
 
-def find_tenants(ports: Mapping[str, Iterable[int]] = PORTS) -> tuple[Tenant, ...]:
-    """Other servers of models, by their usual ports, in that order."""
+def find_tenants(ports: Mapping[str, Iterable[int]] | None = None) -> tuple[Tenant, ...]:
+    """Other servers of models, by their usual ports unless others are given, in that order."""
+    looked = usual_ports() if ports is None else ports
     asked: list[tuple[Callable[[int], Tenant | None], int]] = [
-        (_ASK[kind], port) for kind, which in ports.items() for port in which
+        (_ASK[kind], port) for kind, which in looked.items() for port in which
     ]
     if not asked:
         return ()

@@ -128,8 +128,7 @@ def _broken(recording: Recording, mutant: Mutant) -> Recording:
 def fate_of(mutant: Mutant) -> str:
     """What the gate would say: `no-go`, `undecided`, `advisory`, or `go`, which means nobody noticed."""
     view, results = matrix.healthy(), matrix.healthy_results()
-    checks, _ = matrix.suites()
-    judged = judge_changed(checks, view, results, broken(view, mutant))
+    judged = judge_changed(matrix.recorded_only(), view, results, broken(view, mutant))
     answer = decide(judged).answer
     if answer is not Answer.GO:
         return NOT_GO[answer]

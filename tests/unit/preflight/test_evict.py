@@ -2,63 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_vllm.preflight import evict
 from pytest_vllm.preflight.evict import make_room, shares_memory
-from pytest_vllm.preflight.inspect import find_tenants
+from pytest_vllm.preflight.inspect import find_tenants, usual_ports
 from pytest_vllm.profile.model import Profile, ServerPart
+from tests.launched.ollama import MODELS, Answers, Ollama
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-MODELS = ("qwen3:32b", "o'hara/llama3.2:3b")
-
-
-class Ollama(ThreadingHTTPServer):
-    """Lists what is loaded, unloads what is asked for by `keep_alive: 0`, and remembers every request."""
-
-    def __init__(self, *, stubborn: bool = False, refuses: bool = False) -> None:
-        super().__init__(("127.0.0.1", 0), _Answers)
-        self.loaded, self.asked = list(MODELS), list[tuple[str, dict[str, object]]]()
-        self.stubborn, self.refuses = stubborn, refuses
-
-    @property
-    def port(self) -> int:
-        return int(self.server_address[1])
-
-
-class _Answers(BaseHTTPRequestHandler):
-    server: Ollama
-
-    def do_GET(self) -> None:
-        models = [{"name": name, "size_vram": 1 << 30} for name in self.server.loaded]
-        self._answer(200, {"models": models} if self.path == "/api/ps" else {})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append((self.path, body))
-        if self.server.refuses:
-            self._answer(404, {"error": f"model '{body['model']}' not found"})
-            return
-        if not self.server.stubborn and body["keep_alive"] == 0:
-            self.server.loaded.remove(body["model"])
-        self._answer(200, {"done": True, "done_reason": "unload"})
-
-    def _answer(self, status: int, body: object) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 @pytest.fixture
@@ -116,8 +72,8 @@ def test_a_refusal_is_told(ollama: Ollama) -> None:
 def test_other_tenants_are_never_touched() -> None:
     """llama.cpp and vLLM have no polite way: the person is told how to stop them."""
 
-    class Llama(_Answers):
-        def do_GET(self) -> None:
+    class Llama(Answers):
+        def do_GET(self) -> None:  # noqa: N802 - as http.server calls it
             self._answer(200, {"total_slots": 1, "model_path": "/m/qwen3-32b-q5_k_m.gguf"})
 
     with Ollama() as server:
@@ -150,3 +106,21 @@ def test_who_shares_memory(launcher: str, hardware: str, shares: bool) -> None:
     profile = Profile(name="x", hardware=hardware, server=ServerPart.model_validate({"launcher": launcher}))
 
     assert shares_memory(profile) is shares
+
+
+@pytest.mark.parametrize(
+    ("told", "ports"),
+    [
+        ("", (11434,)),
+        ("127.0.0.1:11500", (11434, 11500)),
+        ("http://localhost:11500/", (11434, 11500)),
+        (":11500", (11434, 11500)),
+        ("10.0.0.7", (11434,)),
+        ("10.0.0.7:11500", (11434,)),
+        ("localhost:port", (11434,)),
+        ("localhost:11434", (11434,)),
+    ],
+)
+def test_ollama_is_looked_for_where_its_own_variable_says(told: str, ports: tuple[int, ...]) -> None:
+    """On this machine alone."""
+    assert usual_ports({"OLLAMA_HOST": told})["ollama"] == ports
