@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_vllm.answers import near_tie, not_json, parting, text_of, unexpected
+    from pytest_vllm.answers import near_tie, not_json, parting, shape_faults, text_of, unexpected
     from pytest_vllm.checks import (
         CAPABILITY,
         CONFORMANCE,
@@ -98,6 +98,7 @@ __all__ = [
     "only_if",
     "parting",
     "schema_faults",
+    "shape_faults",
     "text_of",
     "undecided",
     "unexpected",
@@ -139,6 +140,7 @@ _HOMES = {
     "not_json": "answers",
     "parting": "answers",
     "schema_faults": "schemas",
+    "shape_faults": "answers",
     "text_of": "answers",
     "unexpected": "answers",
 }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.schemas import schema_faults
 from pytest_vllm.wire.recording import NOT_SENT, Undecided
 from pytest_vllm.wire.sse import strict_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_vllm.verdict import Level
     from pytest_vllm.wire.recording import Recording
 
 
@@ -45,6 +47,28 @@ def _json_fault(body: bytes) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def shape_faults(schema: str, recordings: Iterable[Recording], version: str, *levels: Level) -> list[str]:
+    """In what answers depart from a schema: each fault once, with the exchange that shows it.
+
+    Args:
+        schema: one of `schemas.NAMES`.
+        recordings: whole answers.
+        version: vLLM's version, for what it is known to do.
+        levels: the faults that count.
+
+    Raises Undecided when there is no answer.
+    """
+    answers = {one.key: one.ok for one in recordings}
+    if not answers:
+        raise Undecided("no request was answered")
+    found: dict[str, str] = {}
+    for key, answer in answers.items():
+        for fault in schema_faults(schema, answer, version):
+            if fault.level in levels:
+                found.setdefault(str(fault), key)
+    return [f"{fault} ({key})" for fault, key in found.items()]
 
 
 def text_of(choice: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from pytest_vllm import (
     need,
     not_json,
     observe,
-    schema_faults,
+    shape_faults,
     unexpected,
 )
 
@@ -33,8 +33,7 @@ def test_answered(vllm_recordings: Recordings) -> None:
 @check("chat.schema", MUST, spec=SPEC, needs=CHAT)
 def test_schema(chat_plain: Recording, vllm_server: Server) -> None:
     """A chat answer has OpenAI's shape."""
-    found = schema_faults("chat.completion", chat_plain.ok, vllm_server.version)
-    faults = [str(fault) for fault in found if fault.level is MUST]
+    faults = shape_faults("chat.completion", [chat_plain], vllm_server.version, MUST)
 
     assert not faults, "; ".join(faults)
 
@@ -42,8 +41,7 @@ def test_schema(chat_plain: Recording, vllm_server: Server) -> None:
 @check("chat.schema-advised", SHOULD, spec=SPEC, needs=CHAT)
 def test_schema_advised(chat_plain: Recording, vllm_server: Server) -> None:
     """A chat answer has every field that OpenAI always sends."""
-    found = schema_faults("chat.completion", chat_plain.ok, vllm_server.version)
-    faults = [str(fault) for fault in found if fault.level is SHOULD]
+    faults = shape_faults("chat.completion", [chat_plain], vllm_server.version, SHOULD)
 
     assert not faults, "; ".join(faults)
 
@@ -51,8 +49,7 @@ def test_schema_advised(chat_plain: Recording, vllm_server: Server) -> None:
 @check("chat.unknown-fields", INFO, spec=SPEC, needs=CHAT)
 def test_unknown_fields(chat_plain: Recording, vllm_server: Server) -> None:
     """A chat answer holds no field that neither OpenAI nor vLLM is known to send."""
-    found = schema_faults("chat.completion", chat_plain.ok, vllm_server.version)
-    faults = [str(fault) for fault in found if fault.level is INFO]
+    faults = shape_faults("chat.completion", [chat_plain], vllm_server.version, INFO)
 
     assert not faults, "; ".join(faults)
 

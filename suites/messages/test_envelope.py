@@ -11,7 +11,7 @@ from pytest_vllm import (
     need,
     only_if,
     parting,
-    schema_faults,
+    shape_faults,
     unexpected,
 )
 
@@ -33,22 +33,10 @@ def test_answered(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-def faults(recordings: Recordings, server: Server, level: object) -> list[str]:
-    """What is wrong with the shape of whole answers, each fault once."""
-    answers = wholes(recordings)
-    need(answers, "no request was answered")
-    found: dict[str, str] = {}
-    for recording in answers:
-        for fault in schema_faults("message", recording.ok, server.version):
-            if fault.level is level:
-                found.setdefault(str(fault), recording.key)
-    return [f"{fault} ({key})" for fault, key in found.items()]
-
-
 @check("messages.schema", MUST, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_schema(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """An answer has the fields and types that clients rely on."""
-    wrong = faults(vllm_recordings, vllm_server, MUST)
+    wrong = shape_faults("message", wholes(vllm_recordings), vllm_server.version, MUST)
 
     assert not wrong, listed(wrong)
 
@@ -56,7 +44,7 @@ def test_schema(vllm_server: Server, vllm_recordings: Recordings) -> None:
 @check("messages.schema-fully", SHOULD, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_schema_fully(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """An answer has the fields that Anthropic always sends."""
-    wrong = faults(vllm_recordings, vllm_server, SHOULD)
+    wrong = shape_faults("message", wholes(vllm_recordings), vllm_server.version, SHOULD)
 
     assert not wrong, listed(wrong)
 
@@ -64,7 +52,7 @@ def test_schema_fully(vllm_server: Server, vllm_recordings: Recordings) -> None:
 @check("messages.known-fields", INFO, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_known_fields(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """No answer has a field that neither Anthropic nor this vLLM is known to send."""
-    wrong = faults(vllm_recordings, vllm_server, INFO)
+    wrong = shape_faults("message", wholes(vllm_recordings), vllm_server.version, INFO)
 
     assert not wrong, listed(wrong)
 

@@ -10,7 +10,7 @@ from pytest_vllm import (
     check,
     need,
     only_if,
-    schema_faults,
+    shape_faults,
     unexpected,
 )
 
@@ -31,22 +31,10 @@ def test_answered(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-def faults(recordings: Recordings, server: Server, level: object) -> list[str]:
-    """What is wrong with the shape of whole answers, each fault once."""
-    answers = wholes(recordings)
-    need(answers, "no request was answered")
-    found: dict[str, str] = {}
-    for recording in answers:
-        for fault in schema_faults("response", recording.ok, server.version):
-            if fault.level is level:
-                found.setdefault(str(fault), recording.key)
-    return [f"{fault} ({key})" for fault, key in found.items()]
-
-
 @check("responses.schema", MUST, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_schema(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """An answer has the fields and types that clients rely on."""
-    wrong = faults(vllm_recordings, vllm_server, MUST)
+    wrong = shape_faults("response", wholes(vllm_recordings), vllm_server.version, MUST)
 
     assert not wrong, listed(wrong)
 
@@ -54,7 +42,7 @@ def test_schema(vllm_server: Server, vllm_recordings: Recordings) -> None:
 @check("responses.schema-fully", SHOULD, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_schema_fully(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """An answer has the fields that OpenAI always sends."""
-    wrong = faults(vllm_recordings, vllm_server, SHOULD)
+    wrong = shape_faults("response", wholes(vllm_recordings), vllm_server.version, SHOULD)
 
     assert not wrong, listed(wrong)
 
@@ -62,7 +50,7 @@ def test_schema_fully(vllm_server: Server, vllm_recordings: Recordings) -> None:
 @check("responses.known-fields", INFO, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_known_fields(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """No answer has a field that neither OpenAI nor this vLLM is known to send."""
-    wrong = faults(vllm_recordings, vllm_server, INFO)
+    wrong = shape_faults("response", wholes(vllm_recordings), vllm_server.version, INFO)
 
     assert not wrong, listed(wrong)
 

@@ -21,7 +21,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "metrics": (),
     "baseline": ("verdict",),
     "waivers": ("verdict",),
-    "answers": ("wire.sse", "wire.recording"),
+    "answers": ("wire.sse", "wire.recording", "schemas", "verdict"),
     "facts": ("facts", "locate"),
     "target": ("facts", "wire.recording"),
     "wire.sse": (),
