@@ -26,6 +26,11 @@ class ApiError(Exception):
         super().__init__(message)
         self.message, self.status, self.kind, self.param = message, status, kind, param
 
+    def told(self, version: Version) -> str:
+        """The sentence as a version says it."""
+        del version
+        return self.message
+
 
 class Invalid(ApiError):  # noqa: N818 - what it says of the value
     """A value that vLLM's own rules refuse; names the parameter and the value behind the sentence."""
@@ -48,7 +53,7 @@ class Detail(Exception):  # noqa: N818 - a refusal of the web framework, not of 
 
 def envelope(error: ApiError, version: Version) -> dict[str, Any]:
     """The error object: flat until 0.10.0, wrapped from 0.10.1."""
-    info = {"message": error.message, "type": error.kind, "param": error.param, "code": error.status}
+    info = {"message": error.told(version), "type": error.kind, "param": error.param, "code": error.status}
     if version < "0.10.1":
         return {"object": "error", **info}
     return {"error": info}

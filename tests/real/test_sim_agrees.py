@@ -1,4 +1,4 @@
-"""The simulator refuses and takes what a real server does, in the same words, request by odd request."""
+"""The simulator answers as real servers do: the suites' exchanges on two versions, then odd requests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.agree import accepted
+from tests.agree.compare import differences as agree
+from tests.agree.runs import VERSIONS, real, simulated
 from tests.bench.sim_against import Difference, differences
 from tests.real.server import SERVE
 
@@ -19,6 +22,18 @@ ACCEPTED: list[dict[str, Any]] = json.loads(
 )
 SERVED_NAME = SERVE[SERVE.index("--served-model-name") + 1]
 pytestmark = [pytest.mark.real, pytest.mark.docker]
+
+
+@pytest.mark.usefixtures("image")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_suites_exchanges(version: str, tmp_path: Path) -> None:
+    """Status, headers, shapes, order of events, refusals, metrics: recorded on both by the gate itself."""
+    for name in ("sim", "real"):
+        (tmp_path / name).mkdir()
+    theirs, ours = real(version, tmp_path / "real"), simulated(version, tmp_path / "sim")
+
+    assert len(theirs) > 900
+    assert accepted.unexplained(version, list(agree(theirs, ours))) == []
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,8 @@ def cors_headers(request: Request, settings: Settings) -> list[tuple[str, str]]:
     if _asks_first(request):
         return []
     if "*" in allowed:
-        return [("access-control-allow-origin", "*")] if origin else []
+        allow = [("access-control-allow-origin", "*")] if origin else []
+        return [*allow, ("vary", "Origin")] if settings.version >= "0.27.0" else allow
     headers = [("vary", "Origin")]
     if origin and origin in allowed:
         headers.insert(0, ("access-control-allow-origin", origin))

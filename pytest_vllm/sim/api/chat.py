@@ -58,7 +58,7 @@ class ChatRequest:
         if wanted is None:
             wanted, name = body.get("max_tokens"), "max_tokens"
         check_sizes(body, limit, wanted, name)
-        prompt = encode(self.prompt_text, body, limit, server.tokens)
+        prompt = encode(self.prompt_text, body, server.settings, server.tokens)
         self.prompt: list[int] = server.hooks.run("prompt", prompt, body)
         logprobs = (body.get("top_logprobs") or 0) if body.get("logprobs") else None
         self.sampling = Sampling.of(
@@ -167,13 +167,13 @@ def prompt_of(server: Server, body: Body) -> str:
         )
         raise ApiError(text + "with untrusted chat template.")
     if not messages:
-        raise ApiError(NO_MESSAGES if settings.version >= "0.32.0" else "list index out of range")
+        raise ApiError(NO_MESSAGES if settings.version >= "0.27.0" else "list index out of range")
     rules.continued(body)
     tools = body.get("tools")
     if body.get("tool_choice") == "none" and settings.args.get("exclude_tools_when_tool_choice_none"):
         tools = None
     return render(
-        [plain(message, settings.version) for message in messages],
+        [plain(message, settings) for message in messages],
         tools,
         ask=body.get("add_generation_prompt", True),
         continued=bool(body.get("continue_final_message")),

@@ -38,7 +38,7 @@ async def completion(server: Server, call: Call) -> Reply | None:
 async def answer(server: Server, call: Call, body: Any) -> Reply | None:
     """Answer a completion request whose body is read."""
     if isinstance(body, dict):
-        rules.completion(body)
+        rules.completion(body, server.settings.version)
         body = {**body, "max_tokens": 16 if body.get("max_tokens") is None else body["max_tokens"]}
     return await CompletionRequest(
         server, call, validated("CompletionRequest", body, server.settings.version)
@@ -64,7 +64,7 @@ class CompletionRequest:
         limit = server.settings.max_model_len
         wanted = body["max_tokens"]
         check_sizes(body, limit, wanted, "max_tokens")
-        self.prompts = [self._encoded(prompt, limit) for prompt in _prompts(body["prompt"])]
+        self.prompts = [self._encoded(prompt) for prompt in _prompts(body["prompt"])]
         self.echo = bool(body.get("echo"))
         self.only_echo = self.echo and wanted == 0
         self.samplings = [self._sampling(len(prompt), limit) for prompt in self.prompts]
@@ -74,15 +74,15 @@ class CompletionRequest:
         self.created = int(server.clock.wall())
         self.outputs: list[Output] = []
 
-    def _encoded(self, prompt: str | list[int], limit: int) -> list[int]:
+    def _encoded(self, prompt: str | list[int]) -> list[int]:
         tokens = self.server.tokens
         if isinstance(prompt, str):
-            ids = encode(prompt, self.body, limit, tokens)
+            ids = encode(prompt, self.body, self.server.settings, tokens)
         else:
             wrong = [id_ for id_ in prompt if id_ >= tokens.size]
             if wrong:
                 raise ApiError(f"Token id {max(wrong)} is out of vocabulary")
-            ids = fit(prompt, self.body, limit)
+            ids = fit(prompt, self.body, self.server.settings)
         found: list[int] = self.server.hooks.run("prompt", ids, self.body)
         return found
 

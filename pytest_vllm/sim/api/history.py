@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.check.body import bad_request, fields_of
 from pytest_vllm.sim.errors import ApiError, Invalid
 
 if TYPE_CHECKING:
+    from pytest_vllm.sim.settings import Settings
     from pytest_vllm.sim.versions import Version
 
 Body = dict[str, Any]
@@ -15,29 +17,28 @@ MEDIA = ("image_url", "input_audio", "audio_url", "video_url", "image_embeds", "
 TEXT = ("text", "refusal", "thinking", "input_text", "output_text")
 
 
-def plain(message: Body, version: Version) -> Body:
+def plain(message: Body, settings: Settings) -> Body:
     """A message without what this model can't read. Raises ApiError for parts that are wrong or not text."""
     content = message.get("content")
     for number, part in enumerate(content if isinstance(content, list) else ()):
-        _readable(number, part, version)
+        _readable(number, part, settings)
     made = dict(message)
     if "reasoning_content" in made:
         made.setdefault("reasoning", made.pop("reasoning_content"))
     if isinstance(made.get("tool_calls"), list):
-        made["tool_calls"] = [_call(called, version) for called in made["tool_calls"]]
+        calls = enumerate(made["tool_calls"])
+        made["tool_calls"] = [_call(called, number, settings.version) for number, called in calls]
     return made
 
 
-def _readable(number: int, part: Any, version: Version) -> None:
-    if isinstance(part, str) and version < "0.32.0":
+def _readable(number: int, part: Any, settings: Settings) -> None:
+    if isinstance(part, str) and settings.version < "0.32.0":
         return
     if not isinstance(part, dict):
         raise _wrong(f"{number}.ChatCompletionContentPartTextParam", "dictionary", "dict_type", part)
     kind = part.get("type", "text")
     if kind in MEDIA:
-        modality = str(kind).split("_")[0]
-        why = f"{modality} input is not supported by this model" if kind != "file" else "unknown part"
-        raise ApiError(f"At most 0 {modality}(s) may be provided in one prompt. ({why})")
+        raise ApiError(f"{settings.name} is not a multimodal model")
     if kind not in TEXT:
         raise ApiError(f"Unknown part type: {kind}")
     text = part.get("text")
@@ -52,13 +53,15 @@ def _wrong(where: str, wanted: str, kind: str, value: Any) -> ApiError:
     )
 
 
-def _call(called: Any, version: Version) -> Body:
+def _call(called: Any, number: int, version: Version) -> Body:
     if not isinstance(called, dict):
         raise Invalid("assistant tool_calls entries must be objects.", "tool_calls")
     function = called.get("function")
     if not isinstance(function, dict):
         text = "chat completions only support assistant tool_calls of type 'function'."
         raise Invalid(text, "tool_calls")
+    if wrong := fields_of(version.text).called(called, number):
+        raise bad_request(wrong)
     arguments = function.get("arguments")
     if isinstance(arguments, str) and arguments:
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.chat import prompt_of
 from pytest_vllm.sim.api.generate import check_model
 from pytest_vllm.sim.api.openapi import openapi
-from pytest_vllm.sim.api.prompts import encode
+from pytest_vllm.sim.api.prompts import tokenized
 from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
     from pytest_vllm.sim.http.server import Call
 
-PROMETHEUS = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
+PROMETHEUS = ("content-type", "text/plain; version=1.0.0; charset=utf-8")
 
 
 async def health(server: Server, call: Call) -> Reply:
@@ -81,7 +81,7 @@ async def tokenize(server: Server, call: Call) -> Reply:
     body = validated("TokenizeCompletionRequest", body, server.settings.version, "TokenizeChatRequest")
     check_model(server, body)
     text = prompt_of(server, {**body, "tool_choice": None}) if chat else body["prompt"]
-    ids = encode(text, body, 1 << 40, server.tokens)
+    ids = tokenized(text, server.tokens)
     strings = [server.tokens.token_text(id_) for id_ in ids] if body.get("return_token_strs") else None
     answer = {"count": len(ids), "max_model_len": server.settings.max_model_len, "tokens": ids}
     if server.settings.version >= "0.9.2":

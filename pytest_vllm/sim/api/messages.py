@@ -44,7 +44,7 @@ async def count_tokens(server: Server, call: Call) -> Reply:
     try:
         check_model(server, body)
         chat = chat_body({**body, "max_tokens": 1})
-        tokens = len(encode(prompt_of(server, chat), chat, server.settings.max_model_len, server.tokens))
+        tokens = len(encode(prompt_of(server, chat), chat, server.settings, server.tokens))
     except ApiError as error:
         return Reply.json(refusal(error), error.status)
     return Reply.json({"input_tokens": tokens, "context_management": {"original_input_tokens": tokens}})
@@ -142,7 +142,7 @@ def _append(turns: list[Body], message: Body) -> None:
         return
     blocks = message["content"]
     if any(block["type"] == "image" for block in blocks):
-        raise ApiError("At most 0 image(s) may be provided in one prompt.")
+        turns.append({"role": message["role"], "content": [{"type": "image_url"}]})
     turns += [
         {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": _result(block)}
         for block in blocks
@@ -187,7 +187,8 @@ def message_of(server: Server, answer: Body) -> Body:
         function = called["function"]
         arguments = json.loads(function["arguments"])
         blocks.append({"type": "tool_use", "id": called["id"], "name": function["name"], "input": arguments})
-    reason, sequence = stop_reason(choice["finish_reason"], choice["stop_reason"], tool=bool(calls))
+    version = server.settings.version
+    reason, sequence = stop_reason(choice["finish_reason"], choice["stop_reason"], version, tool=bool(calls))
     made = {
         "id": answer["id"],
         "type": "message",

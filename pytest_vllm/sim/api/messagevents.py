@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.api.stream import Stream
     from pytest_vllm.sim.errors import ApiError
     from pytest_vllm.sim.generation import Output
+    from pytest_vllm.sim.versions import Version
 
 Body = dict[str, Any]
 
@@ -35,7 +36,9 @@ def anthropic_usage(usage: Body | None) -> Body:
     return made
 
 
-def stop_reason(finish: str, stopped_by: Any, *, tool: bool) -> tuple[str | None, str | None]:
+def stop_reason(
+    finish: str, stopped_by: Any, version: Version, *, tool: bool
+) -> tuple[str | None, str | None]:
     """(stop_reason, stop_sequence) for a finish reason."""
     if finish == "length":
         return "max_tokens", None
@@ -43,7 +46,7 @@ def stop_reason(finish: str, stopped_by: Any, *, tool: bool) -> tuple[str | None
         return None, None
     if tool:
         return "tool_use", None
-    if isinstance(stopped_by, str):
+    if isinstance(stopped_by, str) and version >= "0.29.0":
         return "stop_sequence", stopped_by
     return "end_turn", None
 
@@ -119,10 +122,12 @@ class MessageEvents:
         """The last block ends, then the message."""
         yield from self._close()
         usage = next(iter(self.chunks.tail())).data.get("usage")
-        reason, sequence = stop_reason(self.finish, self.stopped_by, tool=self.used_tool)
+        version = self.request.server.settings.version
+        reason, sequence = stop_reason(self.finish, self.stopped_by, version, tool=self.used_tool)
+        told = {"stop_sequence": sequence} if sequence or version >= "0.30.0" else {}
         yield _event(
             "message_delta",
-            delta={"stop_reason": reason, "stop_sequence": sequence},
+            delta={"stop_reason": reason, **told},
             usage=anthropic_usage(usage),
         )
         yield _event("message_stop")

@@ -156,7 +156,6 @@ def _body(server: Server, call: Call, required: tuple[str, ...]) -> Body:
 
 
 def _inputs(server: Server, body: Body) -> tuple[list[str], list[int]]:
-    limit = server.settings.max_model_len
     if "messages" in body:
         given: list[Any] = [render(body["messages"], None, ask=False)]
     elif "input" not in body:
@@ -173,9 +172,9 @@ def _inputs(server: Server, body: Body) -> tuple[list[str], list[int]]:
             wrong = [id_ for id_ in part if not 0 <= id_ < server.tokens.size]
             if wrong:
                 raise ApiError(f"Token id {wrong[0]} is out of vocabulary")
-            ids = fit(part, body, limit)
+            ids = fit(part, body, server.settings)
         elif isinstance(part, str):
-            ids = encode(part, body, limit, server.tokens)
+            ids = encode(part, body, server.settings, server.tokens)
         else:
             raise bad_request(
                 [

@@ -15,6 +15,7 @@ from pytest_vllm.sim.errors import ApiError, Invalid
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
     from pytest_vllm.sim.http.server import Call
+    from pytest_vllm.sim.versions import Version
 
 Body = dict[str, Any]
 
@@ -26,6 +27,7 @@ async def responses(server: Server, call: Call) -> Reply | None:
         raise Invalid("prompt template is not supported", "prompt")
     if isinstance(body, dict):
         rules.cache_salt(body)
+        rules.no_tools(body)
     body = validated("ResponsesRequest", body, server.settings.version)
     _checked(server, body)
     chat = chat_body(server, body)
@@ -103,7 +105,8 @@ def chat_body(server: Server, body: Body) -> Body:
     choice = body.get("tool_choice", "auto")
     if isinstance(choice, dict):
         choice = {"type": "function", "function": {"name": choice.get("name")}}
-    usable = server.settings.auto_tools or choice not in ("auto", None)
+    # without a parser a choice is read and has no effect
+    usable = server.settings.tool_parser and (server.settings.auto_tools or choice not in ("auto", None))
     chat: Body = {
         **{key: body[key] for key in _SAME if key in body},
         "messages": turns,
@@ -115,6 +118,9 @@ def chat_body(server: Server, body: Body) -> Body:
         "logprobs": "message.output_text.logprobs" in (body.get("include") or ()),
         "response_format": _format((body.get("text") or {}).get("format")),
     }
+    if server.settings.version < "0.32.0" and chat.get("chat_template_kwargs"):
+        kwargs = chat["chat_template_kwargs"]
+        chat["chat_template_kwargs"] = {key: kwargs[key] for key in kwargs if key != "chat_template"}
     return chat
 
 
@@ -179,7 +185,7 @@ def _text(content: Any) -> Any:
     if isinstance(content, list):
         for part in content:
             if part.get("type") == "input_image":
-                raise ApiError("At most 0 image(s) may be provided in one prompt.")
+                return [{"type": "image_url"}]
         return "".join(part.get("text") or part.get("refusal") or "" for part in content)
     return content
 
@@ -196,18 +202,19 @@ def finish(server: Server, made: Body, answer: Body) -> Body:
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
         "output": items,
-        "usage": usage_of(answer["usage"]),
+        "usage": usage_of(answer["usage"], server.settings.version),
     }
 
 
-def usage_of(usage: Body) -> Body:
+def usage_of(usage: Body, version: Version) -> Body:
     """Token counts in the words of this interface."""
     details, thought = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
+    written = {"cache_write_tokens": details.get("created_cache_tokens") or 0}
     return {
         "input_tokens": usage["prompt_tokens"],
         "input_tokens_details": {
             "cached_tokens": details.get("cached_tokens") or 0,
-            "cache_write_tokens": details.get("created_cache_tokens") or 0,
+            **(written if version >= "0.31.0" else {}),
             "input_tokens_per_turn": [],
             "cached_tokens_per_turn": [],
         },

@@ -35,7 +35,7 @@ def response_object(body: Body, response_id: str, request: ChatRequest) -> Body:
         "parallel_tool_calls": body.get("parallel_tool_calls", True),
         "temperature": sampling.temperature,
         "tool_choice": body.get("tool_choice", "auto") if body.get("tools") else "none",
-        "tools": body.get("tools") or [],
+        "tools": [_tool(tool) for tool in body.get("tools") or []],
         "top_p": sampling.top_p,
         "background": bool(body.get("background")),
         "max_output_tokens": sampling.max_tokens,
@@ -45,7 +45,7 @@ def response_object(body: Body, response_id: str, request: ChatRequest) -> Body:
         "reasoning": body.get("reasoning"),
         "service_tier": body.get("service_tier", "auto"),
         "status": "in_progress",
-        "text": body.get("text"),
+        "text": _text_wish(body.get("text")),
         "top_logprobs": sampling.logprobs,
         "truncation": body.get("truncation", "disabled"),
         "usage": None,
@@ -57,6 +57,26 @@ def response_object(body: Body, response_id: str, request: ChatRequest) -> Body:
         "input_messages": None,
         "output_messages": None,
     }
+
+
+def _tool(tool: Body) -> Body:
+    """A tool as OpenAI's class for it tells it: every field, those that were not sent as null."""
+    return {**dict.fromkeys(_TOOL), **tool} if tool.get("type") == "function" else tool
+
+
+_TOOL = (
+    "name", "parameters", "strict", "type", "allowed_callers", "async", "defer_loading", "description",
+    "output_schema",
+)  # fmt: skip
+
+
+def _text_wish(wish: Body | None) -> Body | None:
+    if wish is None:
+        return None
+    form = wish.get("format")
+    if isinstance(form, dict) and form.get("type") == "json_schema":
+        form = {**dict.fromkeys(["name", "schema", "type", "description", "strict"]), **form}
+    return {"format": form, "verbosity": wish.get("verbosity")}
 
 
 def items_of(server: Server, message: Body, logprobs: Any = None) -> list[Body]:
@@ -110,6 +130,9 @@ def _call(item_id: str, call_id: str, name: str, arguments: str, status: str) ->
         "name": name,
         "type": "function_call",
         "id": item_id,
+        "async": None,
+        "caller": None,
+        "namespace": None,
         "status": status,
     }
 
@@ -184,7 +207,7 @@ class ResponseEvents:
             "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
             "output": self.items,
             "status": "incomplete" if cut else "completed",
-            "usage": usage_of({"prompt_tokens_details": None, **usage}),
+            "usage": usage_of({"prompt_tokens_details": None, **usage}, self.request.server.settings.version),
         }
         yield self._event("incomplete" if cut else "completed", response=done)
 
@@ -236,7 +259,10 @@ class ResponseEvents:
         else:
             done = {**item, "arguments": self.text, "status": status}
             yield self._item_event("function_call_arguments.done", arguments=self.text, name=item["name"])
-        yield self._event("output_item.done", item=done, output_index=len(self.items))
+        told = done
+        if item["type"] == "message" and self.request.server.settings.version < "0.32.0":
+            told = {**done, "summary": []}
+        yield self._event("output_item.done", item=told, output_index=len(self.items))
         self.items.append(done)
         self.open = None
 

@@ -68,21 +68,54 @@ def validated(name: str, body: Any, version: Version, *others: str) -> dict[str,
     return good
 
 
+class BadFieldsError(ApiError):
+    """A body whose fields are wrong: every error, as pydantic lists them."""
+
+    def __init__(self, errors: list[Any]) -> None:
+        """Name the first field that is wrong."""
+        first = errors[0]
+        param = _clean(first.get("loc")) if isinstance(first, dict) else None
+        super().__init__("\n".join(_listed(errors)), 400, "Bad Request", param)
+        self.errors = errors
+
+    def told(self, version: Version) -> str:
+        """Bounded from 0.30.0 on; earlier whole values are echoed, and all errors."""
+        if version >= "0.30.0":
+            return self.message
+        return "\n".join([_counted(self.errors), *(f"  {_raw(error)}" for error in self.errors)])
+
+
 def bad_request(errors: list[Any]) -> ApiError:
     """The refusal of a body whose fields are wrong."""
-    count = len(errors)
-    label = "error" if count == 1 else "errors"
-    lines = [f"{count} validation {label}:"] + [f"  {_shown(error)}" for error in errors[:_REPORTED]]
-    if count > _REPORTED:
-        lines.append(f"  ...and {count - _REPORTED} more {label}")
-    first = errors[0]
-    param = first.get("loc") if isinstance(first, dict) else None
-    return ApiError("\n".join(lines), 400, "Bad Request", param)
+    return BadFieldsError(errors)
+
+
+def _counted(errors: list[Any]) -> str:
+    return f"{len(errors)} validation error{'s' * (len(errors) != 1)}:"
+
+
+def _listed(errors: list[Any]) -> list[str]:
+    lines = [_counted(errors)] + [f"  {_shown(error)}" for error in errors[:_REPORTED]]
+    if len(errors) > _REPORTED:
+        lines.append(f"  ...and {len(errors) - _REPORTED} more errors")
+    return lines
+
+
+def _raw(error: Any) -> str:
+    if not isinstance(error, dict) or not isinstance(error.get("loc"), str):
+        return str(error)
+    steps = error["loc"].split(".")
+    return str({**error, "loc": tuple(int(step) if step.isdigit() else step for step in steps)})
+
+
+def _clean(loc: Any) -> Any:
+    """A path without a step that vLLM takes for a word of pydantic's."""
+    return ".".join(step for step in loc.split(".") if step != "arguments") if isinstance(loc, str) else loc
 
 
 def _shown(error: Any) -> str:
     if isinstance(error, dict) and "input" in error:
-        error = {**error, "input": _summary(error["input"])}
+        error = {**error, "loc": _clean(error.get("loc")), "input": _summary(error["input"])}
     text = str(error)
     return text[:_ENTRY_CHARS] + "...[truncated]" if len(text) > _ENTRY_CHARS else text
 

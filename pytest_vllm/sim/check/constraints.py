@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 KINDS = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
 TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
 MAX_NESTING = 64
+UNIMPLEMENTED = ("contains", "uniqueItems")
+#: Formats of text that one of the grammar libraries knows.
+FORMATS = frozenset({
+    "email", "date", "time", "date-time", "duration", "ipv4", "ipv6", "hostname", "uuid", "uri",
+    "uri-reference", "uri-template", "json-pointer", "relative-json-pointer",
+})  # fmt: skip
 
 
 def constraint_of(body: dict[str, Any], settings: Settings) -> dict[str, Any] | None:
@@ -34,6 +40,8 @@ def constraint_of(body: dict[str, Any], settings: Settings) -> dict[str, Any] | 
         wanted = {"structural_tag": form}
     if wanted is not None:
         _check(wanted)
+        if settings.version >= "0.32.0":
+            _implemented(wanted.get("json"))
     return wanted
 
 
@@ -50,9 +58,8 @@ def _structured(body: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _several(wanted: dict[str, Any]) -> Invalid:
-    return Invalid(
-        f"You can only use one kind of structured outputs constraint but multiple are specified: {wanted}"
-    )
+    text = "You can only use one kind of structured outputs constraint but multiple are specified"
+    return Invalid(f"{text}: {_shown(wanted)}")
 
 
 def _guided(body: dict[str, Any]) -> dict[str, Any] | None:
@@ -64,15 +71,16 @@ def _guided(body: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _none_given() -> Invalid:
-    shown: dict[str, bool | None] = dict.fromkeys(["json", "regex", "choice", "grammar", "json_object"])
+    text = "You must use one kind of structured outputs constraint but none are specified"
+    return Invalid(f"{text}: {_shown({})}")
+
+
+def _shown(wanted: dict[str, Any]) -> dict[str, Any]:
+    """The parameters as Python shows their dataclass."""
+    shown: dict[str, Any] = dict.fromkeys(["json", "regex", "choice", "grammar", "json_object"])
     shown |= {"disable_any_whitespace": False, "disable_additional_properties": False}
-    shown |= {
-        "whitespace_pattern": None,
-        "structural_tag": None,
-        "_backend": None,
-        "_backend_was_auto": False,
-    }
-    return Invalid(f"You must use one kind of structured outputs constraint but none are specified: {shown}")
+    shown |= dict.fromkeys(["whitespace_pattern", "structural_tag", "_backend"])
+    return shown | {"_backend_was_auto": False} | wanted
 
 
 def _is_object(text: str) -> bool:
@@ -144,6 +152,22 @@ def _walk(node: Any, root: Any) -> None:
     for key, value in node.items():
         if key not in ("enum", "const", "default", "examples"):
             _walk(value, root)
+
+
+def _implemented(node: Any) -> None:
+    """Refuse what neither grammar library of 0.32.0 knows."""
+    if isinstance(node, dict):
+        kinds = node.get("type")
+        kinds = kinds if isinstance(kinds, list) else [kinds]
+        if "array" in kinds:
+            for key in UNIMPLEMENTED:
+                if node.get(key):
+                    raise ApiError(f'Grammar error: Unimplemented keys: ["{key}"]')
+        if "string" in kinds and isinstance(form := node.get("format"), str) and form not in FORMATS:
+            raise ApiError(f"Grammar error: Unknown format: {form}")
+    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for part in parts:
+        _implemented(part)
 
 
 def resolve(reference: str, root: Any) -> Any:

@@ -7,6 +7,7 @@ does) and the list of errors; an error's `loc` already is the cleaned dotted pat
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 Entry = dict[str, Any]
@@ -18,6 +19,12 @@ _DATACLASSES = ("RepetitionDetectionParams", "StructuredOutputsParams")
 _MODELS = ("ChatCompletionToolsParam", "ChatCompletionNamedToolChoiceParam")
 #: Members of unions that errors do not name.
 _UNNAMED = ("ResponseFormat", "StructuralTagResponseFormat", "LegacyStructuralTagResponseFormat")
+#: OpenAI's own classes take any iterable for content, vLLM's take lists.
+_OPENAIS = re.compile(r"\bChatCompletion\w+MessageParam\.content$")
+#: Calls in such messages are looked at when the messages are rendered.
+_CALLING = "ChatCompletionAssistantMessageParam"
+_CALLS = ("ChatCompletionMessageFunctionToolCallParam", "ChatCompletionMessageCustomToolCallParam")
+_INT64 = 2**63 - 1
 
 
 class Fields:
@@ -43,6 +50,10 @@ class Fields:
             errors += [entry for entry in found if not (entry["loc"] == "body" and entry in errors)]
         return body, errors
 
+    def called(self, value: Any, number: int) -> list[Entry]:
+        """What is wrong with a tool call of an assistant's message; its place in the list of calls counts."""
+        return self._union([{"$ref": name} for name in _CALLS], value, ["body", str(number)])[1]
+
     def _node(  # noqa: PLR0911 - one return per kind
         self, node: Any, value: Any, loc: list[str]
     ) -> tuple[Any, list[Entry]]:
@@ -50,6 +61,9 @@ class Fields:
             name = node["$ref"]
             if not isinstance(value, dict) and self.known[name].get("type") == "object":
                 return value, [_no_object(name.rsplit("__", 1)[-1], value, loc)]
+            if name == _CALLING and isinstance(calls := value.get("tool_calls"), list):
+                seen, errors = self._node(self.known[name], {**value, "tool_calls": []}, loc)
+                return {**seen, "tool_calls": calls}, errors
             return self._node(self.known[name], value, loc)
         if "anyOf" in node:
             return self._union(node["anyOf"], value, loc)
@@ -89,6 +103,8 @@ class Fields:
 
     def _array(self, node: Any, value: Any, loc: list[str]) -> tuple[Any, list[Entry]]:
         if not isinstance(value, list):
+            if _OPENAIS.search(".".join(loc)):
+                return value, [_entry("iterable_type", loc, "Input should be iterable", value)]
             return value, [_entry("list_type", loc, "Input should be a valid list", value)]
         errors: list[Entry] = []
         size = len(value)
@@ -229,13 +245,17 @@ def _boolean(node: Any, value: Any, loc: list[str]) -> tuple[Any, list[Entry]]:
 
 def _bounds(node: Any, value: float, loc: list[str]) -> tuple[Any, list[Entry]]:
     low, high = node.get("minimum"), node.get("maximum")
-    whole = int if node.get("type") == "integer" else float
+    whole = node.get("type") == "integer"
+    if whole and high is not None:
+        high = min(int(high), _INT64)  # a schema in JSON rounds it up
     if low is not None and value < low:
-        text = f"Input should be greater than or equal to {low:.0f}"
-        return value, [{**_entry("greater_than_equal", loc, text, value), "ctx": {"ge": whole(low)}}]
+        limit = int(low) if whole else float(low)
+        text = f"Input should be greater than or equal to {int(low)}"
+        return value, [{**_entry("greater_than_equal", loc, text, value), "ctx": {"ge": limit}}]
     if high is not None and value > high:
-        text = f"Input should be less than or equal to {high:.0f}"
-        return value, [{**_entry("less_than_equal", loc, text, value), "ctx": {"le": whole(high)}}]
+        limit = high if whole else float(high)
+        text = f"Input should be less than or equal to {int(high)}"
+        return value, [{**_entry("less_than_equal", loc, text, value), "ctx": {"le": limit}}]
     return value, []
 
 

@@ -8,6 +8,7 @@ from pytest_vllm.sim.errors import Invalid
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.settings import Settings
+    from pytest_vllm.sim.versions import Version
 
 Body = dict[str, Any]
 MAX_PROMPTS = 1024
@@ -29,16 +30,22 @@ def chat(body: Body) -> None:
         raise Invalid(f"{type(body['messages']).__name__!r} object is not iterable")
 
 
-def completion(body: Body) -> None:
+def completion(body: Body, version: Version) -> None:
     """The rules of `/v1/completions`."""
     _prompt_count(body)
     _prompt_present(body)
     _stream_options(body)
-    _logprobs(body, "logprobs")
+    _logprobs(body, "logprobs", all_of_them=version >= "0.29.0")
     _one_constraint(body, with_tools=False)
     _response_format(body)
     cache_salt(body)
     _thinking_budget(body)
+
+
+def no_tools(body: Body) -> None:
+    """Of Responses: without tools the choice among them is none, and later refusals count it as sent."""
+    if not body.get("tools") and body.get("tool_choice", "auto") in ("auto", "none"):
+        body["tool_choice"] = "none"
 
 
 def generation_prompt(body: Body) -> None:
@@ -155,7 +162,7 @@ def _thinking_budget(body: Body) -> None:
         raise Invalid(text, "thinking_token_budget", budget)
 
 
-def _logprobs(body: Body, field: str) -> None:
+def _logprobs(body: Body, field: str, *, all_of_them: bool = True) -> None:
     if body.get("logprob_token_ids") and not body.get("logprobs"):
         how = "set to true" if field == "top_logprobs" else "set"
         text = f"when using `logprob_token_ids`, `logprobs` must be {how}."
@@ -172,8 +179,9 @@ def _logprobs(body: Body, field: str) -> None:
     number = body.get(field)
     if number is None:
         return
-    if number < 0 and number != -1:
-        raise Invalid(f"`{field}` must be a positive value or -1.", field, number)
+    if number < 0 and not (number == -1 and all_of_them):
+        text = f"`{field}` must be a positive value"
+        raise Invalid(f"{text}{' or -1' * all_of_them}.", field, number)
     if field == "top_logprobs" and number != 0 and not body.get("logprobs"):
         raise Invalid("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
 

@@ -154,7 +154,8 @@ class Sampling:
             if wanted > limit:
                 text = f"Requested {kind} logprobs of {wanted}, which is greater than max allowed: {limit}"
                 raise Invalid(text, name, wanted)
-        for name in ("logprob_token_ids", "logit_bias", "stop_token_ids"):
+        stops = ("stop_token_ids",) if settings.version >= "0.29.0" else ()
+        for name in ("logprob_token_ids", "logit_bias", *stops):
             _in_vocabulary(name, getattr(self, name) or (), vocabulary)
         if self.allowed_token_ids is not None:
             if not self.allowed_token_ids:

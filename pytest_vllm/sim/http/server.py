@@ -112,6 +112,8 @@ class Call:
         for leave in self.on_gone:
             leave()
         self.on_gone.clear()
+        if self.started and not self.ended:  # what had begun counts as answered
+            self.finish()
 
 
 class Connection(asyncio.Protocol):

@@ -72,9 +72,9 @@ def exported(name: str, entry: dict[str, Any], server: Server) -> bool:
         return settings.lora
     if name.startswith("vllm:spec_decode"):
         return bool(settings.args.get("speculative_config"))
-    if name.startswith("vllm:diffusion"):
-        return False
-    return not when
+    if name in LATE:
+        return bool(settings.tool_parser)  # made where the parsers are
+    return not when and not name.startswith("vllm:diffusion")
 
 
 def _samples(  # noqa: PLR0911 - one return per kind

@@ -105,6 +105,8 @@ class MessageReader:
         ):
             calls = [call for call in calls if call["index"] == 0]
         if calls:
+            if self.server.settings.version >= "0.27.0":
+                delta.setdefault("content", None)
             delta["tool_calls"] = calls
 
     def _blank(self, text: str) -> bool:
@@ -226,14 +228,18 @@ class _Named(Reader):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name: str | None = name
+        self._held = ""
 
     def feed(self, piece: str, *, finished: bool = False) -> list[tuple[str, int, str]]:
-        del finished
-        parts = [("arguments", 0, piece)] if piece else []
-        if parts and self.name is not None:
-            parts.insert(0, ("name", 0, self.name))
+        """The name comes alone, unless the answer ends there."""
+        parts: list[tuple[str, int, str]] = []
+        piece, self._held = self._held + piece, ""
+        if piece and self.name is not None:
+            parts.append(("name", 0, self.name))
             self.name = None
-        return parts
+            if not finished:
+                self._held, piece = piece, ""
+        return [*parts, ("arguments", 0, piece)] if piece else parts
 
 
 class _Listed(JsonCalls):
