@@ -56,9 +56,9 @@ def profile(version: str, folder: Path, other: Path | None = None) -> Path:
     return path
 
 
-def simulated(version: str, folder: Path) -> dict[str, Told]:
-    """What the simulator of a version tells, by exchange."""
-    return _recorded(folder, f"--vllm-profile={profile(version, folder)}", "--vllm-launcher=sim")
+def simulated(version: str, folder: Path, *options: str) -> dict[str, Told]:
+    """What the simulator of a version tells, by exchange; options of the gate may narrow or break it."""
+    return _recorded(folder, f"--vllm-profile={profile(version, folder)}", "--vllm-launcher=sim", *options)
 
 
 def real(version: str, folder: Path) -> dict[str, Told]:

@@ -24,8 +24,8 @@ ENDED = frozenset({"stop", "length", "end_turn", "max_tokens", "completed", "inc
 REASONS = frozenset({"tool_use", "stop_sequence", "refusal", "pause_turn"})
 #: Counts of tokens, sizes of a vocabulary and ids, in refusals.
 COUNTED = re.compile(
-    r"\b\d+ (?=(?:prompt |input |output |total )?(?:input )?tokens)|(?<=at least )\d+|(?<=value=)\d+"
-    r"|(?<=Vocabulary size: )\d+|(?<=resp_)[0-9a-f]+"
+    r"\b\d+(?= (?:prompt |input |output |total )?(?:input )?tokens)|(?<=at least )\d+"
+    r"|(?<=input_tokens, value=)\d+|(?<=input_text, value=)\d+|(?<=Vocabulary size: )\d+|(?<=resp_)[0-9a-f]+"
 )
 
 

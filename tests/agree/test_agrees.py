@@ -11,6 +11,8 @@ from tests.agree.compare import differences
 from tests.agree.runs import VERSIONS, simulated
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.agree.compare import Difference
     from tests.agree.told import Told
 
@@ -33,11 +35,16 @@ def theirs(version: str) -> dict[str, Told]:
     return accepted.recorded(version)
 
 
-@pytest.fixture(scope="module")
-def found(theirs: dict[str, Told], ours: dict[str, Told]) -> list[Difference]:
+def of_both(theirs: dict[str, Told], ours: dict[str, Told]) -> list[Difference]:
     """Every difference. An exchange that is newer than the recording is left to the live comparison."""
     both = theirs.keys() & ours.keys()
     return list(differences({key: theirs[key] for key in both}, {key: ours[key] for key in both}))
+
+
+@pytest.fixture(scope="module")
+def found(theirs: dict[str, Told], ours: dict[str, Told]) -> list[Difference]:
+    """Every difference."""
+    return of_both(theirs, ours)
 
 
 def test_every_difference_has_a_reason(version: str, found: list[Difference]) -> None:
@@ -67,3 +74,22 @@ def test_all_kinds_of_answers_are_compared(theirs: dict[str, Told]) -> None:
         (900, "header content-type"),
     ):
         assert sum(any(name.startswith(part) for name in parts) for parts in told) >= least, part
+
+
+@pytest.mark.parametrize(
+    ("area", "defect"),
+    [
+        ("chat", "chat.object-missing"),
+        ("stream", "streaming.no-done"),
+        ("metrics", "metrics.prompt-counted-twice"),
+    ],
+)
+def test_a_simulator_that_is_broken_agrees_no_more(area: str, defect: str, tmp_path: Path) -> None:
+    theirs, area_alone = accepted.recorded(VERSIONS[0]), f"--vllm-check={area}"
+    for name in ("healthy", "broken"):
+        (tmp_path / name).mkdir()
+    healthy = simulated(VERSIONS[0], tmp_path / "healthy", area_alone)
+    broken = simulated(VERSIONS[0], tmp_path / "broken", area_alone, f"--vllm-defect={defect}")
+
+    assert accepted.unexplained(VERSIONS[0], of_both(theirs, healthy)) == []
+    assert accepted.unexplained(VERSIONS[0], of_both(theirs, broken)) != []
