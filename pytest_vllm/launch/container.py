@@ -63,6 +63,7 @@ class ContainerHandle(StartedServer):
         self._facts: dict[str, Any] = {"engine": engine.shown}
         self._lock = threading.RLock()
         self._cancelled = self._stopped = False
+        self._begun = False
         self._follower: threading.Thread | None = None
         if halted is not None:
             self._take_over(halted)
@@ -86,7 +87,8 @@ class ContainerHandle(StartedServer):
 
     def exit(self) -> Exit | None:
         """How it ended, None while it runs; still readable once stopped."""
-        if self._exit is None and self._container is not None:
+        # until its start was confirmed it has not ended: a refusal tells more than the status it leaves
+        if self._exit is None and self._container is not None and self._begun:
             state = self._state()
             if state is not None and not state.get("Running") and state.get("Status") != "created":
                 self._exit = exit_of(state)
@@ -202,6 +204,7 @@ class ContainerHandle(StartedServer):
             self._container.start()
         except self._engine.errors as error:
             raise self._not_started(error) from error
+        self._begun = True
         self._follower = threading.Thread(
             target=self._follow, args=(since,), name="pytest-vllm log", daemon=True
         )
