@@ -13,7 +13,7 @@ import pytest
 from pytest_vllm.launch import engine, processes
 from pytest_vllm.launch.owner import Owner
 from pytest_vllm.launch.ports import free_port
-from pytest_vllm.launch.protocol import BootError, LaunchContext
+from pytest_vllm.launch.protocol import BootError, Handle, LaunchContext
 from pytest_vllm.launch.registry import LAUNCHERS, launcher_for
 from pytest_vllm.launch.wait import Progress, wait_ready
 from pytest_vllm.profile.model import BootPart
@@ -185,13 +185,17 @@ def test_kept_server_outlives_its_handle(stand: Stand) -> None:
     assert not handle.alive()
 
 
+def children_told(handle: Handle) -> list[int]:
+    return [int(line.split()[1]) for line in handle.logs() if line.startswith("child ")]
+
+
 @pytest.mark.parametrize("stand", LOCAL, indirect=True)
 def test_children_are_reaped_with_the_server(stand: Stand) -> None:
     """Also those in a session of their own, also when the server itself was killed."""
     with stand.start("children") as handle:
         wait_ready(handle, PATIENCE)
-        children = [int(line.split()[1]) for line in handle.logs() if line.startswith("child ")]
-        assert len(children) == 2
+        until(lambda: len(children_told(handle)) == 2, "both lines of the log")  # they may come after /health
+        children = children_told(handle)
         os.kill(handle.facts()["pid"], 9)
         until(lambda: not handle.alive(), "the end of the server")
         assert all(Owner.of(child).alive() for child in children)
