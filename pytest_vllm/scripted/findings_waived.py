@@ -26,7 +26,14 @@ HEAD = """\
 """
 _STREAMED = ("stream", "split", "chunks")
 #: Checks that only servers answer, and always in the same way.
-_STEADY = ("scripted.cut.", "scripted.stop.", "scripted.thoughts.opening", "scripted.shape.whole")
+_STEADY = (
+    "scripted.cut.arguments",
+    "scripted.cut.finish",
+    "scripted.cut.markup",
+    "scripted.stop.",
+    "scripted.thoughts.opening",
+    "scripted.shape.whole",
+)
 
 
 def waived(rows: Sequence[Row], known: Sequence[Finding]) -> str:
