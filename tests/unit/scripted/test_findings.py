@@ -117,6 +117,16 @@ def test_what_always_fails_and_is_known_upstream_is_waived() -> None:
     assert checks_waived(rows[:1], KNOWN) == []
 
 
+def test_a_fault_in_which_the_other_parser_has_a_part_is_waived_beside_it_alone() -> None:
+    rows = rows_of({}, {"scripted.stop.stream[nowhere]": "failed", "scripted.cut.markup": "failed"})
+    told = tomllib.loads(waived(rows, [replace(KNOWN, checks=("scripted.*",))]))["waive"]
+
+    assert [(one["checks"], one.get("beside")) for one in told] == [
+        (["scripted.stop.stream[nowhere]"], "none"),
+        (["scripted.cut.markup"], None),
+    ]
+
+
 def test_a_fault_that_takes_most_streams_is_not_waived() -> None:
     many = [name for name, _, _ in cases(ROW.pair)][:-2]
     alone: dict[str, Outcome] = {
