@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.locate import data_dir
 from pytest_vllm.profile.model import Profile, Waiver
+from pytest_vllm.profile.parsers import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,11 +22,12 @@ def known_faults() -> list[Waiver]:
 def parser_faults(args: Mapping[str, Any]) -> list[Waiver]:
     """The waivers of `fixtures/waivers/parsers.toml` for the parsers that these serve arguments name."""
     text = (data_dir("fixtures") / "waivers" / "parsers.toml").read_text("utf-8")
-    served = {f"tool:{args.get('tool-call-parser')}", f"reasoning:{args.get('reasoning-parser')}"}
+    tool, reasoning = (args.get(key) or NONE for key in ("tool-call-parser", "reasoning-parser"))
+    beside = {f"tool:{tool}": reasoning, f"reasoning:{reasoning}": tool}
     found = []
     for row in tomllib.loads(text).get("waive", ()):
-        given = {key: value for key, value in row.items() if key not in {"parser", "checks"}}
-        if row["parser"] in served:
+        given = {key: value for key, value in row.items() if key not in {"parser", "beside", "checks"}}
+        if row["parser"] in beside and row.get("beside") in {None, beside[row["parser"]]}:
             found += [Waiver.model_validate({"check": check, **given}) for check in row["checks"]]
     return found
 

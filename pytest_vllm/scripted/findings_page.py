@@ -74,9 +74,16 @@ def _table(sweeps: Sequence[Swept]) -> list[str]:
             absent = "not in this version" if "registered" in row.broken else f"undecided: {row.broken[:60]}"
             by[*key, row.pair.beside][one.name] = absent if row.broken else told
     for (kind, name, beside), cell in sorted(by.items(), key=lambda item: (item[0][0] != "tool", item[0])):
-        cells = " | ".join(cell.get(one, "") for one in names_)
+        both = (name, beside) if kind == "tool" else (beside, name)
+        cells = " | ".join(cell.get(one.name) or _with(one, both) for one in sweeps)
         lines.append(f"| {kind} `{name}` | {f'`{beside}`' if beside else ''} | {cells} |")
     return lines
+
+
+def _with(sweep: Swept, both: tuple[str, str]) -> str:
+    """Where a sweep has a row of these two parsers that goes by the other's name."""
+    rows = [row.pair for row in sweep.rows if (row.pair.tool, row.pair.reasoning) == both]
+    return f"with {rows[0].kind} `{rows[0].name}`" if rows else ""
 
 
 def _finding(seen: Seen) -> list[str]:

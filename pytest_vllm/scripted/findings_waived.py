@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from pytest_vllm.profile.parsers import NONE
 from pytest_vllm.scripted.findings import short
 from pytest_vllm.scripted.rows import cases
 
@@ -26,7 +27,16 @@ HEAD = """\
 """
 _STREAMED = ("stream", "split", "chunks")
 #: Checks that only servers answer, and always in the same way.
-_STEADY = ("scripted.cut.", "scripted.stop.", "scripted.thoughts.opening", "scripted.shape.whole")
+_STEADY = (
+    "scripted.cut.arguments",
+    "scripted.cut.finish",
+    "scripted.cut.markup",
+    "scripted.stop.",
+    "scripted.thoughts.opening",
+    "scripted.shape.whole",
+)
+#: Checks in which the parser beside has a part: with another one they may pass, or fail for another reason.
+_OF_BOTH = ("scripted.stop.", "scripted.thoughts.", "scripted.shape.")
 
 
 def waived(rows: Sequence[Row], known: Sequence[Finding]) -> str:
@@ -39,15 +49,15 @@ def waived(rows: Sequence[Row], known: Sequence[Finding]) -> str:
     alone = {(row.pair, row.version): row for row in rows if row.via == "alone"}
     lines = [HEAD]
     for row in (row for row in rows if row.via == "server"):
-        by: dict[Finding, list[str]] = defaultdict(list)
+        by: dict[tuple[Finding, bool], list[str]] = defaultdict(list)
         steady = alone.get((row.pair, row.version))
         for key, outcome in row.outcomes.items():
             if outcome in {"failed", "unpromised"} and steady and _always(steady, short(key)):
                 of = next((one for one in known if one.covers(row, key)), None)
                 if of and of.verdict == "confirmed" and of.upstream and not _takes_all(steady, of):
-                    by[of].append(key)
-        for finding, checks in by.items():
-            lines += _entry(row, finding, sorted(checks))
+                    by[of, key.startswith(_OF_BOTH)].append(key)
+        for (finding, both), checks in by.items():
+            lines += _entry(row, finding, sorted(checks), both=both)
     return "\n".join(lines)
 
 
@@ -69,10 +79,11 @@ def _takes_all(row: Row, finding: Finding) -> bool:
     return False
 
 
-def _entry(row: Row, finding: Finding, checks: Sequence[str]) -> list[str]:
+def _entry(row: Row, finding: Finding, checks: Sequence[str], *, both: bool) -> list[str]:
     return [
         "[[waive]]",
         f"parser = {json.dumps(f'{row.pair.kind}:{row.pair.name}')}",
+        *([f"beside = {json.dumps(row.pair.beside or NONE)}"] if both else []),
         "checks = [",
         *(f"    {json.dumps(one)}," for one in checks),
         "]",

@@ -96,10 +96,11 @@ def writer_of(pair: Pair) -> Writer:
 
 
 def mark(pair: Pair) -> str:
-    """A digest of all that is said to two parsers."""
+    """A digest of all that is said to two parsers, and of what the tool parser promises."""
     writer = writer_of(pair)
     said = [[name, writer.write(script)] for name, script, _ in cases(pair)]
-    told = json.dumps([MODES, said, writer.markers, writer.special, dict(writer.kwargs)])
+    promises = dict(writer.tool.promises) if writer.tool else {}
+    told = json.dumps([MODES, said, writer.markers, writer.special, dict(writer.kwargs), promises])
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 

@@ -49,6 +49,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "sim": ("sim", "facts", "locate"),
     "scripted": ("scripted", "locate"),
+    "scripted.findings_waived": ("scripted", "locate", "profile.parsers"),
     "scripted.waiving": ("scripted", "locate", "profile", "verdict", "waivers"),
 }
 

@@ -39,8 +39,19 @@ def test_a_parser_has_the_faults_that_are_known_of_it() -> None:
     faults = parser_faults({"tool-call-parser": "qwen3_coder"})
 
     assert "scripted.answer.whole[content-after]" in {one.check for one in faults}
-    assert not parser_faults({"tool-call-parser": "longcat"})
+    assert not parser_faults({"tool-call-parser": "openai"})  # which no sweep covers
     assert not parser_faults({})
+
+
+def test_a_fault_of_two_parsers_is_that_of_both() -> None:
+    """With other thoughts beside it, hermes may pass, or fail for another reason."""
+    faults = [
+        {one.check for one in parser_faults({"tool-call-parser": "hermes", "reasoning-parser": reasoning})}
+        for reasoning in ("deepseek_r1", "qwen3", None)
+    ]
+
+    assert ["scripted.thoughts.opening" in checks for checks in faults] == [True, False, False]
+    assert all("scripted.cut.markup" in checks for checks in faults)
 
 
 def test_faults_of_parsers_are_those_of_scripted_servers() -> None:

@@ -13,6 +13,7 @@ from pytest_vllm.scripted.findings import (
     PAGE,
     VERDICTS,
     Finding,
+    Swept,
     boiled,
     explained,
     findings,
@@ -116,6 +117,16 @@ def test_what_always_fails_and_is_known_upstream_is_waived() -> None:
     assert checks_waived(rows[:1], KNOWN) == []
 
 
+def test_a_fault_in_which_the_other_parser_has_a_part_is_waived_beside_it_alone() -> None:
+    rows = rows_of({}, {"scripted.stop.stream[nowhere]": "failed", "scripted.cut.markup": "failed"})
+    told = tomllib.loads(waived(rows, [replace(KNOWN, checks=("scripted.*",))]))["waive"]
+
+    assert [(one["checks"], one.get("beside")) for one in told] == [
+        (["scripted.stop.stream[nowhere]"], "none"),
+        (["scripted.cut.markup"], None),
+    ]
+
+
 def test_a_fault_that_takes_most_streams_is_not_waived() -> None:
     many = [name for name, _, _ in cases(ROW.pair)][:-2]
     alone: dict[str, Outcome] = {
@@ -130,3 +141,12 @@ def test_the_waivers_are_what_the_command_writes() -> None:
     rows = [row for one in swept() for row in one.rows]
 
     assert waived(rows, findings()) == (data_dir("fixtures") / "waivers" / "parsers.toml").read_text("utf-8")
+
+
+def test_a_row_that_goes_by_the_other_parsers_name_is_named() -> None:
+    both = Pair("tool", "hermes", "deepseek_r1")
+    server = Swept([replace(ROW, pair=both, via="server", outcomes={})], {("tool", "hermes"): 3})
+    alone = [replace(ROW, pair=replace(both, kind=kind), outcomes={}) for kind in ("tool", "reasoning")]
+    told = page([server, Swept(alone, {("tool", "hermes"): 3, ("reasoning", "deepseek_r1"): 2})], [])
+
+    assert "| reasoning `deepseek_r1` | `hermes` | with tool `hermes` | 2 passed" in told

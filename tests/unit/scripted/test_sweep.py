@@ -15,12 +15,15 @@ import psutil
 import pytest
 
 from pytest_vllm.cli import main
+from pytest_vllm.profile.model import Waiver
 from pytest_vllm.scripted import sweep
 from pytest_vllm.scripted.compare import faults
 from pytest_vllm.scripted.grammar import Call, Script
 from pytest_vllm.scripted.rows import Pair, Row, cases, pairs, row_of, unpromised
 from pytest_vllm.scripted.sweep_served import fill
 from pytest_vllm.scripted.waiving import Judged, judged
+from pytest_vllm.verdict import Family, Level, Result, Verdict
+from pytest_vllm.waivers import apply_waivers
 
 HERMES = Pair("tool", "hermes", "deepseek_r1")
 TODAY = dt.date(2026, 11, 28)
@@ -201,6 +204,29 @@ def test_a_report_fills_a_row() -> None:
         "scripted.cut.finish": "undecided",
     }
     assert sweep.status([raw(row)]) == 1
+
+
+def test_the_evidence_of_what_is_waived_is_what_was_observed() -> None:
+    """Not why it does not matter: findings are told apart by what was observed."""
+    check = "scripted.cut.finish"
+    known = Waiver.model_validate(
+        {
+            "check": check,
+            "reason": "a call (cut); it ends in tool_calls",
+            "issue": "o/r#1",
+            "versions": ">=0",
+            "until": "2027-06-30",
+        }
+    )
+    observed = "cut.whole[1]: 'tool_calls' (seen, until then); more"
+    failed = Result(check, Level.MUST, Family.CONFORMANCE, Verdict.FAIL, "", observed)
+    told = apply_waivers(failed, [known], "0.32.0", TODAY)
+    row = Row(HERMES, "0.32.0", "server")
+    result = {"check": check, "level": "MUST", "verdict": told.verdict, "reason": told.reason}
+    fill(row, {"boot_failures": [], "servers": [], "results": [result]})
+
+    assert told.verdict is Verdict.WAIVED
+    assert row.evidence == {check: observed}
 
 
 def raw(row: Row) -> Judged:
