@@ -16,7 +16,7 @@ from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
 from pytest_vllm.measuring import measure_all
-from pytest_vllm.planning import build, measures_for, plan_for, with_what_they_need
+from pytest_vllm.planning import build, first_of, measures_for, plan_for, with_what_they_need
 from pytest_vllm.preflight.evict import make_room, shares_memory
 from pytest_vllm.probe import probe
 from pytest_vllm.restart import OURS, restart
@@ -101,7 +101,7 @@ class Gate:
             boot = wait_ready(handle, profile.boot, self.progress.boot)
             self.progress.booted(boot)
             self._phase("boot", started, profile=name)
-            server = self._probe(handle, profile)
+            server = self._probe(handle, profile, wants)
             gauges.scrape(server.url, server.api_key)
         except BaseException as error:
             self._open.pop(name, None)
@@ -133,11 +133,20 @@ class Gate:
             others = "pick others: --vllm-tool-parser=NAME --vllm-reasoning-parser=NAME"
             raise BootError(str(error.args[0]), try_=(others,)) from error
 
-    def _probe(self, handle: Handle, profile: Profile) -> Server:
+    def _probe(self, handle: Handle, profile: Profile, wants: Mapping[str, Wanted]) -> Server:
         started = time.monotonic()
         if handle.url is None:
             raise BootError("the server is ready but published no port", evidence=(handle.description,))
-        server = asyncio.run(probe(handle.url, profile, api_key=_api_key(profile)))
+        plan = first_of(wants) if profile.server.launcher in OURS else []
+        folder = self.folder / _safe(profile.name)
+
+        async def first(server: Server) -> None:
+            state = ServerState(profile, server, folder)
+            await self._record_all(state, plan, RecordingStore(folder / "recordings"), 1)
+
+        server = asyncio.run(
+            probe(handle.url, profile, api_key=_api_key(profile), first=first if plan else None)
+        )
         self.progress.probed(server, profile.expect.capabilities)
         self._phase("probe", started, profile=profile.name)
         return server
