@@ -15,7 +15,7 @@ from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
-from pytest_vllm.measuring import measure_all
+from pytest_vllm.measuring import REHEARSAL, measure_all
 from pytest_vllm.planning import build, first_of, measures_for, plan_for, with_what_they_need
 from pytest_vllm.preflight.evict import make_room, shares_memory
 from pytest_vllm.probe import probe
@@ -214,7 +214,7 @@ class Gate:
         gauges = self._gauges[state.profile.name]
         gauges.phase = "soak"
         measure = state.profile.measure
-        longer = measure.model_copy(update={"rehearsal": measure.rehearsal * REHEARSED})
+        longer = measure.model_copy(update={"rehearsal": (measure.rehearsal or REHEARSAL) * REHEARSED})
         soaked = replace(state, profile=state.profile.model_copy(update={"measure": longer}))
         try:
             detail = measure_all(soaked, plan, self.progress, self.rootdir, tier="soak")
