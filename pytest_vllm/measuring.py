@@ -32,6 +32,7 @@ QUEUE = 3600.0
 REHEARSED = 4.0
 #: Seconds of the wall for all loads of a rehearsal whose profile sets none, where it is asked for.
 REHEARSAL = 0.9
+NOT_KNOWN = 'where a server behind the proxy is was not told: direct = "http://…" in [deployment.proxy]'
 NO_TIME = "this rehearsal measures only what --vllm-check asks for (rehearsal in [measure])"
 
 
@@ -101,6 +102,13 @@ class Bench:
     budget: float
     most: float
 
+    @property
+    def behind(self) -> str:
+        """The address of a server behind the proxy; empty where nobody told."""
+        proxy = self.state.profile.deployment.proxy
+        told = self.state.facts.get("direct") or (proxy.direct if proxy else None)
+        return str(told or "")
+
     def workload(self, one: PlannedMeasurement, done: Mapping[str, Measured]) -> Workload:
         """What a measurement declares for this server, no longer than its share of the budget.
 
@@ -114,6 +122,8 @@ class Bench:
         earlier = {name: done[key] for name, key in one.after.items()}
         values = {name: value for name, value in given.items() if name in asked}
         made: Workload = one.spec.build(**values, **one.cases, **earlier)
+        if made.direct and not self.behind:
+            raise NotRun(NOT_KNOWN)
         if made.requests:
             return made
         return replace(made, seconds=self.most if made.goals else min(made.seconds, self.budget))
@@ -129,7 +139,10 @@ def _measured(
         return Measured(one.key, Workload(), skipped=str(reason), simulated=simulated)
     except Undecided as reason:
         return Measured(one.key, Workload(), stopped=str(reason), simulated=simulated)
-    return perform(one.key, workload, bench.state.server, progress.measuring)
+    server = bench.state.server
+    if workload.direct:
+        server = replace(server, url=bench.behind or server.url)
+    return perform(one.key, workload, server, progress.measuring)
 
 
 @contextmanager

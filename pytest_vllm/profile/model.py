@@ -132,6 +132,8 @@ class ProxyPart(Part):
     """Whether it holds responses back; streams need it off."""
     read_timeout: Duration | None = None
     """How long it waits for the server's next bytes."""
+    direct: str | None = None
+    """URL of a server behind it, as the gate reaches it, to measure what the proxy costs."""
 
 
 class BootPart(Part):
