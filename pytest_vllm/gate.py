@@ -15,7 +15,7 @@ from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
-from pytest_vllm.measuring import REHEARSAL, measure_all
+from pytest_vllm.measuring import REHEARSAL, measure_all, second_opinion
 from pytest_vllm.planning import build, first_of, measures_for, plan_for, with_what_they_need
 from pytest_vllm.preflight.evict import make_room, shares_memory
 from pytest_vllm.probe import probe
@@ -115,6 +115,7 @@ class Gate:
         )
         self._record(name, wants)
         self._measure(name, measures or {}, wants)
+        self._ask_bench(name)
         self._restart(name, wants)
         return self.states[name]
 
@@ -206,6 +207,13 @@ class Gate:
         self.states[name] = replace(self.states[name], died=died)
         self._phase("measure", started, profile=name, measurements=len(plan), **detail)
         self.save()
+
+    def _ask_bench(self, name: str) -> None:
+        """Run `vllm bench serve` where the server runs, if the profile asks for a second opinion."""
+        state, started = self.states[name], time.monotonic()
+        if state.profile.measure.vllm_bench and not state.died:
+            detail = second_opinion(state, self._open[name][1], self.progress)
+            self._phase("vllm bench serve", started, profile=name, **detail)
 
     def _soak(
         self, state: ServerState, plan: Sequence[PlannedMeasurement], wants: Mapping[str, Wanted]

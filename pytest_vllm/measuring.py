@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
+from pytest_vllm.launch.protocol import Benched
+from pytest_vllm.measure import secondopinion
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.run import perform, speed_of
 from pytest_vllm.measure.workload import Workload
@@ -22,6 +24,7 @@ from pytest_vllm.wire.recording import NotRun, Undecided
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pytest_vllm.launch.protocol import Handle
     from pytest_vllm.measurements import PlannedMeasurement
     from pytest_vllm.report.progress import Progress
     from pytest_vllm.runstate import ServerState
@@ -84,6 +87,35 @@ def measure_all(
     requests = sum(len(one.samples) for one in done.values())
     progress.done(f"{len(plan)} measurements, {requests} requests, {spent:.3g} s of load scored")
     return {"budget": round(budget, 3), "scored": round(spent, 3), "requests": requests, "speed": speed}
+
+
+def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> dict[str, Any]:
+    """Perform one load by ours and by `vllm bench serve`, and tell where they differ.
+
+    Returns what the report tells of it: both clients' figures, or `not-run` with the reason.
+    """
+    called = handle.bench() if isinstance(handle, Benched) else None
+    if called is None or not isinstance(handle, Benched):
+        why = f"the launcher {state.server.launcher} has none to run; docker, podman and process have"
+        if state.server.launcher == "process":
+            why = "the server's command does not tell how vLLM is called: neither `vllm serve` nor its module"
+        progress.say(f"vllm bench serve: not run: {why}")
+        return {"not-run": why}
+    program, url = called
+    progress.phase("measure", "vllm bench serve")
+    with _alone(state.server.url, progress):
+        ours = perform("second-opinion.ours", secondopinion.workload(), state.server, progress.measuring)
+        words = secondopinion.command(program, url, state.profile.server.model or "", state.server.model)
+        status, text = handle.inside(words, secondopinion.PATIENCE)
+    try:
+        opinion = secondopinion.read(status, text, ours)
+    except ValueError as error:
+        progress.say(f"vllm bench serve: no second opinion: {error}")
+        return {"not-run": str(error)}
+    apart = opinion.apart()
+    told = f"differs from ours: {'; '.join(apart)}; this says nothing of the server" if apart else "agrees"
+    progress.say(f"vllm bench serve: {told}")
+    return opinion.plain()
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,10 @@ class SimHandle(ProcessHandle):
         direct = self._start[1].env.get(DIRECT)
         return {**super().facts(), "simulated": True, **({"direct": direct} if direct else {})}
 
+    def bench(self) -> None:
+        """The simulator has no `vllm bench serve`."""
+        return
+
     def free_memory(self) -> int | None:
         """Free bytes of the simulated accelerator; None where that is none."""
         found = self.memory()

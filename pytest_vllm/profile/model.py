@@ -163,6 +163,8 @@ class MeasurePart(Part):
     """The same in the soak tier."""
     rehearsal: Duration = 0.9
     """On the simulator at most so long by the wall's clock; 0: only what is asked for by `--vllm-check`."""
+    vllm_bench: bool = False
+    """Whether `vllm bench serve` is run too, where the server runs, as a second opinion on one load."""
 
 
 class ExpectPart(Part):
