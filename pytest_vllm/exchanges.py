@@ -40,6 +40,7 @@ class ExchangeSpec:
         metrics: scrape `/metrics` right before and, idle again, after; implies alone.
         alone: no other exchange runs meanwhile.
         restarted: recorded once the server was stopped and started again, after everything else.
+        first: sent before anything else is generated, and only where this run started the server.
     """
 
     id: str
@@ -49,6 +50,7 @@ class ExchangeSpec:
     metrics: bool = False
     alone: bool = False
     restarted: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ def exchange(
     metrics: bool = False,
     alone: bool = False,
     restarted: bool = False,
+    first: bool = False,
 ) -> Callable[[Callable[..., Request]], Any]:
     """Declare an exchange; the decorated name becomes a pytest fixture that gives its Recording."""
     if not _ID.fullmatch(id):
@@ -94,7 +97,7 @@ def exchange(
         names = [name for name in inspect.signature(build).parameters if name != "server"]
         cases = tuple(name for name in names if name in CASE_SETS)
         after = tuple(name for name in names if name not in CASE_SETS)
-        EXCHANGES[id] = ExchangeSpec(id, build, after, cases, metrics, alone or metrics, restarted)
+        EXCHANGES[id] = ExchangeSpec(id, build, after, cases, metrics, alone or metrics, restarted, first)
         return _fixture(id, names)
 
     return declare

@@ -15,8 +15,8 @@ from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
-from pytest_vllm.measuring import measure_all
-from pytest_vllm.planning import build, measures_for, plan_for, with_what_they_need
+from pytest_vllm.measuring import REHEARSAL, measure_all, second_opinion
+from pytest_vllm.planning import build, first_of, measures_for, plan_for, with_what_they_need
 from pytest_vllm.preflight.evict import make_room, shares_memory
 from pytest_vllm.probe import probe
 from pytest_vllm.restart import OURS, restart
@@ -101,7 +101,7 @@ class Gate:
             boot = wait_ready(handle, profile.boot, self.progress.boot)
             self.progress.booted(boot)
             self._phase("boot", started, profile=name)
-            server = self._probe(handle, profile)
+            server = self._probe(handle, profile, wants)
             gauges.scrape(server.url, server.api_key)
         except BaseException as error:
             self._open.pop(name, None)
@@ -115,6 +115,7 @@ class Gate:
         )
         self._record(name, wants)
         self._measure(name, measures or {}, wants)
+        self._ask_bench(name)
         self._restart(name, wants)
         return self.states[name]
 
@@ -133,11 +134,20 @@ class Gate:
             others = "pick others: --vllm-tool-parser=NAME --vllm-reasoning-parser=NAME"
             raise BootError(str(error.args[0]), try_=(others,)) from error
 
-    def _probe(self, handle: Handle, profile: Profile) -> Server:
+    def _probe(self, handle: Handle, profile: Profile, wants: Mapping[str, Wanted]) -> Server:
         started = time.monotonic()
         if handle.url is None:
             raise BootError("the server is ready but published no port", evidence=(handle.description,))
-        server = asyncio.run(probe(handle.url, profile, api_key=_api_key(profile)))
+        plan = first_of(wants) if profile.server.launcher in OURS else []
+        folder = self.folder / _safe(profile.name)
+
+        async def first(server: Server) -> None:
+            state = ServerState(profile, server, folder)
+            await self._record_all(state, plan, RecordingStore(folder / "recordings"), 1)
+
+        server = asyncio.run(
+            probe(handle.url, profile, api_key=_api_key(profile), first=first if plan else None)
+        )
         self.progress.probed(server, profile.expect.capabilities)
         self._phase("probe", started, profile=profile.name)
         return server
@@ -198,6 +208,13 @@ class Gate:
         self._phase("measure", started, profile=name, measurements=len(plan), **detail)
         self.save()
 
+    def _ask_bench(self, name: str) -> None:
+        """Run `vllm bench serve` where the server runs, if the profile asks for a second opinion."""
+        state, started = self.states[name], time.monotonic()
+        if state.profile.measure.vllm_bench and not state.died:
+            detail = second_opinion(state, self._open[name][1], self.progress)
+            self._phase("vllm bench serve", started, profile=name, **detail)
+
     def _soak(
         self, state: ServerState, plan: Sequence[PlannedMeasurement], wants: Mapping[str, Wanted]
     ) -> dict[str, Any]:
@@ -205,7 +222,7 @@ class Gate:
         gauges = self._gauges[state.profile.name]
         gauges.phase = "soak"
         measure = state.profile.measure
-        longer = measure.model_copy(update={"rehearsal": measure.rehearsal * REHEARSED})
+        longer = measure.model_copy(update={"rehearsal": (measure.rehearsal or REHEARSAL) * REHEARSED})
         soaked = replace(state, profile=state.profile.model_copy(update={"measure": longer}))
         try:
             detail = measure_all(soaked, plan, self.progress, self.rootdir, tier="soak")

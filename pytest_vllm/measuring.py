@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
+from pytest_vllm.launch.protocol import Benched
+from pytest_vllm.measure import secondopinion
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.run import perform, speed_of
 from pytest_vllm.measure.workload import Workload
@@ -22,6 +24,7 @@ from pytest_vllm.wire.recording import NotRun, Undecided
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pytest_vllm.launch.protocol import Handle
     from pytest_vllm.measurements import PlannedMeasurement
     from pytest_vllm.report.progress import Progress
     from pytest_vllm.runstate import ServerState
@@ -32,6 +35,7 @@ QUEUE = 3600.0
 REHEARSED = 4.0
 #: Seconds of the wall for all loads of a rehearsal whose profile sets none, where it is asked for.
 REHEARSAL = 0.9
+NOT_KNOWN = 'where a server behind the proxy is was not told: direct = "http://…" in [deployment.proxy]'
 NO_TIME = "this rehearsal measures only what --vllm-check asks for (rehearsal in [measure])"
 
 
@@ -85,6 +89,35 @@ def measure_all(
     return {"budget": round(budget, 3), "scored": round(spent, 3), "requests": requests, "speed": speed}
 
 
+def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> dict[str, Any]:
+    """Perform one load by ours and by `vllm bench serve`, and tell where they differ.
+
+    Returns what the report tells of it: both clients' figures, or `not-run` with the reason.
+    """
+    called = handle.bench() if isinstance(handle, Benched) else None
+    if called is None or not isinstance(handle, Benched):
+        why = f"the launcher {state.server.launcher} has none to run; docker, podman and process have"
+        if state.server.launcher == "process":
+            why = "the server's command does not tell how vLLM is called: neither `vllm serve` nor its module"
+        progress.say(f"vllm bench serve: not run: {why}")
+        return {"not-run": why}
+    program, url = called
+    progress.phase("measure", "vllm bench serve")
+    with _alone(state.server.url, progress):
+        ours = perform("second-opinion.ours", secondopinion.workload(), state.server, progress.measuring)
+        words = secondopinion.command(program, url, state.profile.server.model or "", state.server.model)
+        status, text = handle.inside(words, secondopinion.PATIENCE)
+    try:
+        opinion = secondopinion.read(status, text, ours)
+    except ValueError as error:
+        progress.say(f"vllm bench serve: no second opinion: {error}")
+        return {"not-run": str(error)}
+    apart = opinion.apart()
+    told = f"differs from ours: {'; '.join(apart)}; this says nothing of the server" if apart else "agrees"
+    progress.say(f"vllm bench serve: {told}")
+    return opinion.plain()
+
+
 @dataclass(frozen=True)
 class Bench:
     """What a measurement is given.
@@ -101,6 +134,13 @@ class Bench:
     budget: float
     most: float
 
+    @property
+    def behind(self) -> str:
+        """The address of a server behind the proxy; empty where nobody told."""
+        proxy = self.state.profile.deployment.proxy
+        told = self.state.facts.get("direct") or (proxy.direct if proxy else None)
+        return str(told or "")
+
     def workload(self, one: PlannedMeasurement, done: Mapping[str, Measured]) -> Workload:
         """What a measurement declares for this server, no longer than its share of the budget.
 
@@ -114,6 +154,8 @@ class Bench:
         earlier = {name: done[key] for name, key in one.after.items()}
         values = {name: value for name, value in given.items() if name in asked}
         made: Workload = one.spec.build(**values, **one.cases, **earlier)
+        if made.direct and not self.behind:
+            raise NotRun(NOT_KNOWN)
         if made.requests:
             return made
         return replace(made, seconds=self.most if made.goals else min(made.seconds, self.budget))
@@ -129,7 +171,10 @@ def _measured(
         return Measured(one.key, Workload(), skipped=str(reason), simulated=simulated)
     except Undecided as reason:
         return Measured(one.key, Workload(), stopped=str(reason), simulated=simulated)
-    return perform(one.key, workload, bench.state.server, progress.measuring)
+    server = bench.state.server
+    if workload.direct:
+        server = replace(server, url=bench.behind or server.url)
+    return perform(one.key, workload, server, progress.measuring)
 
 
 @contextmanager

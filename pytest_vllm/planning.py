@@ -113,7 +113,13 @@ def plan_for(wants: Mapping[str, Wanted], server: Server, *, restarted: bool = F
         restarted: give what is recorded after a restart, instead of everything else.
     """
     able = [one for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)]
-    return [one.planned for one in able if one.planned.spec.restarted is restarted]
+    specs = [(one.planned, one.planned.spec) for one in able]
+    return [planned for planned, spec in specs if spec.restarted is restarted and not spec.first]
+
+
+def first_of(wants: Mapping[str, Wanted]) -> list[Planned]:
+    """What to send before anything else; what the server can do is not known yet."""
+    return [one.planned for one in wants.values() if one.planned.spec.first]
 
 
 def with_what_they_need(plan: Sequence[Planned], prefixes: tuple[str, ...]) -> list[Planned]:

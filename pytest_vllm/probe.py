@@ -13,11 +13,13 @@ from pytest_vllm.wire.client import NO_CONNECTION, WireClient
 from pytest_vllm.wire.recording import Undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.wire.recording import Recording
     from pytest_vllm.wire.redact import Redactor
+
+    First = Callable[[Server], Awaitable[object]]
 
 SIMULATED = "x-pytest-vllm-sim"
 
@@ -26,7 +28,12 @@ SMALLEST_DEFAULT_SEQS = 128
 
 
 async def probe(
-    url: str, profile: Profile, *, api_key: str | None = None, redactor: Redactor | None = None
+    url: str,
+    profile: Profile,
+    *,
+    api_key: str | None = None,
+    redactor: Redactor | None = None,
+    first: First | None = None,
 ) -> Server:
     """Probe the server at this URL.
 
@@ -35,6 +42,7 @@ async def probe(
         profile: what the server was started from, or is said to be.
         api_key: the key to send.
         redactor: hides secrets in what errors quote.
+        first: sends what is to come before everything that makes the server generate.
 
     Raises BootError when nothing answers there, when it wants another key, or when it is no vLLM.
     """
@@ -60,6 +68,8 @@ async def probe(
         # behind a proxy that hides it, the version is the one that the profile is about
         told = profile.server.vllm_version or profile.expect.version or ""
         server = replace(server, version=server.version or told)
+        if first:
+            await first(server)
         ask.server = server
         found = await ask.all()
         return replace(server, capabilities=found)

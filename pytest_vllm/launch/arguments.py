@@ -145,3 +145,13 @@ def program_of(profile: Profile) -> tuple[tuple[str, ...], bool]:
     if not program:
         return ("vllm", "serve"), True
     return program, takes_position(program)
+
+
+def bench_of(program: Sequence[str]) -> tuple[str, ...] | None:
+    """The command of vLLM's own benchmark, from the one that serves; None where it cannot be told."""
+    words = tuple(program)
+    if words[-1:] == ("serve",):
+        return (*words[:-1], "bench", "serve")
+    if words[-2:] == ("-m", "vllm.entrypoints.openai.api_server"):
+        return (*words[:-1], "vllm.entrypoints.cli.main", "bench", "serve")
+    return None

@@ -21,7 +21,7 @@ from pytest_vllm.launch.recipe import INSIDE, Recipe, recipe_for
 from pytest_vllm.launch.started import StartedServer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import psutil
 
@@ -110,6 +110,24 @@ class ContainerHandle(StartedServer):
         told = found.get("memory_stats") or {}
         used, cached = told.get("usage"), (told.get("stats") or {}).get("inactive_file", 0)
         return int(used) - int(cached) if isinstance(used, int) else None
+
+    def inside(self, words: Sequence[str], patience: float) -> tuple[int | None, str]:
+        """Run a command in the container: its exit status, None when it did not end, and what it printed."""
+        api, place = self._engine.client.api, f"/tmp/{self.name}"  # noqa: S108 - the container's own
+        told = ["sh", "-c", f'"$@" >{place}', "sh", *words]
+        run = api.exec_create(self._container.id, told)["Id"]
+        api.exec_start(run, detach=True)  # a quiet command would outlast the wait for an answer
+        until = time.monotonic() + patience
+        while api.exec_inspect(run)["Running"]:
+            if time.monotonic() > until:
+                return None, ""
+            time.sleep(0.5)
+        output: bytes = self._container.exec_run(["cat", place]).output
+        return int(api.exec_inspect(run)["ExitCode"]), output.decode("utf-8", "replace")
+
+    def bench(self) -> tuple[tuple[str, ...], str] | None:
+        """How `vllm bench serve` is called in the container, and where the server is for it."""
+        return ("vllm", "bench", "serve"), f"http://127.0.0.1:{INSIDE}"
 
     def stop(self) -> None:
         """Stop and remove it with its anonymous volumes, also when interrupted meanwhile."""

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pytest_vllm.launch import processes, scratch
-from pytest_vllm.launch.arguments import Order, environment, fixed_port, order_for, program_of
+from pytest_vllm.launch.arguments import Order, bench_of, environment, fixed_port, order_for, program_of
 from pytest_vllm.launch.ports import LOOPBACK, check_port, free_port
 from pytest_vllm.launch.protocol import BootError, Exit, Halt
 from pytest_vllm.launch.started import StartedServer
@@ -104,6 +104,28 @@ class ProcessHandle(StartedServer):
     def resident(self) -> int | None:
         """Bytes of main memory that it holds."""
         return processes.resident(self._child.pid)
+
+    def inside(self, words: Sequence[str], patience: float) -> tuple[int | None, str]:
+        """Run a command beside the server: its exit status, None when it did not end, and what it printed."""
+        _, order, _, context = self._start
+        env = {**environment(context), **order.env, **processes.marks(context, self._mark)}
+        try:
+            done = subprocess.run(  # noqa: S603 - the profile's own program
+                list(words),
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                timeout=patience,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return None, ""
+        return done.returncode, done.stdout.decode("utf-8", "replace")
+
+    def bench(self) -> tuple[tuple[str, ...], str] | None:
+        """How `vllm bench serve` is called by the server's own program; None where that cannot be told."""
+        program = bench_of(self._start[0])
+        return (program, self._start[2]) if program else None
 
     def stop(self) -> None:
         """Ask it to end, then kill whatever of it is left, also when interrupted meanwhile."""

@@ -6,10 +6,10 @@ A launcher imports the profile and nothing of the run. `start` returns at once; 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_vllm.profile.model import Profile
@@ -136,6 +136,17 @@ class Restartable(Handle, Protocol):
 
     def free_memory(self) -> int | None:
         """Free bytes of accelerator memory where the launcher itself knows; None: ask the machine."""
+
+
+@runtime_checkable
+class Benched(Protocol):
+    """A server beside which commands can be run."""
+
+    def inside(self, words: Sequence[str], patience: float) -> tuple[int | None, str]:
+        """Run a command there. Returns its exit status, None when it did not end, and what it printed."""
+
+    def bench(self) -> tuple[tuple[str, ...], str] | None:
+        """How `vllm bench serve` is called there, and the server's URL for it; None where there is none."""
 
 
 class Launcher(Protocol):

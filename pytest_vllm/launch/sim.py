@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SEED = 0
 #: Names the file that holds the simulated accelerator's memory.
 DEVICE = "VLLM_SIM_DEVICE"
+#: Holds the address behind the simulated proxy, where the profile has one.
+DIRECT = "VLLM_SIM_DIRECT"
 _RELEASE = re.compile(r"\d+(\.\d+)+\S*")
 
 
@@ -50,8 +52,15 @@ class SimLauncher:
         told = (*order.arguments, *sim_arguments(profile, context))
         device = context.folder.absolute() / f"device-{port}.json"
         env = {**switches(profile), **order.env, DEVICE: str(device)}
+        reached = port
+        if profile.deployment.proxy:
+            reached = free_port()
+            told = (*told, "--sim-proxy", str(reached))
+            env[DIRECT] = f"http://{LOOPBACK}:{port}"
         order = replace(order, arguments=told, env=env)
-        return SimHandle(self._program, order, f"http://{LOOPBACK}:{port}", replace(context, environ=environ))
+        return SimHandle(
+            self._program, order, f"http://{LOOPBACK}:{reached}", replace(context, environ=environ)
+        )
 
 
 class SimHandle(ProcessHandle):
@@ -60,8 +69,13 @@ class SimHandle(ProcessHandle):
     noun: ClassVar[str] = "simulator"
 
     def facts(self) -> Mapping[str, Any]:
-        """As of a process, marked as simulated."""
-        return {**super().facts(), "simulated": True}
+        """As of a process, marked as simulated; `direct` is the address behind a simulated proxy."""
+        direct = self._start[1].env.get(DIRECT)
+        return {**super().facts(), "simulated": True, **({"direct": direct} if direct else {})}
+
+    def bench(self) -> None:
+        """The simulator has no `vllm bench serve`."""
+        return
 
     def free_memory(self) -> int | None:
         """Free bytes of the simulated accelerator; None where that is none."""

@@ -111,6 +111,7 @@ class Workload:
         cold: whether no prompt may hit the prefix cache; hits make the numbers undecided.
         patience: how long running requests may take to finish afterwards.
         canary: whether a known question is asked before, during and after it.
+        direct: whether it goes to a server behind the proxy, past it.
         seed: of the mix, the lengths and the arrivals.
     """
 
@@ -126,6 +127,7 @@ class Workload:
     cold: bool = True
     patience: float = 60.0
     canary: bool = True
+    direct: bool = False
     seed: int = 1
 
     @property

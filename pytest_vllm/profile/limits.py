@@ -119,6 +119,8 @@ class Limits(Part):
     """Memory that the server takes on the GPU."""
     startup: DurationBound | None = None
     """From start to ready."""
+    first_request: DurationBound | None = None
+    """The whole of a short chat, the first that the server is sent once it is ready."""
     regression: dict[str, Fraction] = Field(default_factory=dict)
     """How much worse than the baseline each of these may get: `{ decode-tok-s = "5 %" }`."""
 

@@ -132,6 +132,8 @@ class ProxyPart(Part):
     """Whether it holds responses back; streams need it off."""
     read_timeout: Duration | None = None
     """How long it waits for the server's next bytes."""
+    direct: str | None = None
+    """URL of a server behind it, as the gate reaches it, to measure what the proxy costs."""
 
 
 class BootPart(Part):
@@ -161,6 +163,8 @@ class MeasurePart(Part):
     """The same in the soak tier."""
     rehearsal: Duration = 0.9
     """On the simulator at most so long by the wall's clock; 0: only what is asked for by `--vllm-check`."""
+    vllm_bench: bool = False
+    """Whether `vllm bench serve` is run too, where the server runs, as a second opinion on one load."""
 
 
 class ExpectPart(Part):

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     from pytest_vllm.sim.defects.hooks import Hooks
 
-_OWN = tuple(f"--sim-{name}" for name in ("version", "hardware", "seed", "defect", "speed", "model", "step"))
+_OWN = tuple(
+    f"--sim-{name}" for name in ("version", "hardware", "seed", "defect", "speed", "model", "step", "proxy")
+)
 
 
 def own_options(argv: list[str]) -> tuple[Options, list[str]]:
@@ -43,6 +45,8 @@ def own_options(argv: list[str]) -> tuple[Options, list[str]]:
             options.defects += [part for part in value.split(",") if part]
         elif key == "seed":
             options.seed = int(value)
+        elif key == "proxy":
+            options.proxy = int(value)
         elif key == "step":
             options.step = float(value)
         else:

@@ -12,7 +12,8 @@ class Options:
     """The simulator's own options.
 
     `speed` "auto" lets slow hardware run faster than life; `step` above 0 is the time of every engine step in
-    virtual seconds, whatever it computes.
+    virtual seconds, whatever it computes; `proxy` above 0 is a port
+    where a proxy listens in front of the server.
     """
 
     version: str = DEFAULT
@@ -21,4 +22,5 @@ class Options:
     seed: int = 0
     speed: str = "auto"
     step: float = 0.0
+    proxy: int = 0
     defects: list[str] = field(default_factory=list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import Any
 
 from pytest_vllm import (
@@ -10,6 +11,7 @@ from pytest_vllm import (
     Figures,
     Goal,
     Kind,
+    Measured,
     Profile,
     Prompts,
     Server,
@@ -33,6 +35,8 @@ CROWD = 60.0
 LONG = 2000
 #: Tokens of an answer in the mix.
 MIXED = 48
+#: Requests that show what a proxy costs.
+RELAYED = 8
 #: Tokens of an answer whose form is constrained; no other load asks for so many.
 FORMED = 47
 
@@ -168,6 +172,24 @@ def throughput_mixed(server: Server) -> Workload:
     short = Kind("short", Prompts(tokens=32), MIXED, share=3)
     long = Kind("long", Prompts(tokens=long_prompt(server)), 4, share=1)
     return Workload(streams=streams, requests=4 * streams, kinds=(short, long), seconds=CROWD)
+
+
+@measurement("throughput.direct", weight=0)
+def throughput_direct(profile: Profile) -> Workload:
+    """A few streams, one after the other, straight to a server behind the proxy."""
+    only_if(profile.deployment.proxy, "the profile names no proxy in front of the server")
+    return replace(_relayed(), direct=True)
+
+
+@measurement("throughput.proxied", weight=0)
+def throughput_proxied(throughput_direct: Measured) -> Workload:
+    """The same through the proxy."""
+    only_if(not throughput_direct.skipped, throughput_direct.skipped)
+    return _relayed()
+
+
+def _relayed() -> Workload:
+    return Workload(kinds=(Kind("relayed", Prompts(tokens=32), MIXED),), requests=RELAYED, seconds=CROWD)
 
 
 @measurement("throughput.overload", weight=0)

@@ -21,6 +21,8 @@ num-gpu-blocks-override = 4000
 enable-sleep-mode = true
 [server.env]
 VLLM_SERVER_DEV_MODE = "1"
+[measure]
+rehearsal = "2500ms"  # of which a soak takes four: shorter, a busy host decides nothing of what grows
 """
 #: Words of a verdict that mean: not as it should be.
 CAUGHT = ("fail", "advisory")

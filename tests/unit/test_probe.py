@@ -11,8 +11,9 @@ import pytest
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.probe import SIMULATED, SMALLEST_DEFAULT_SEQS, probe, serve_args
 from pytest_vllm.profile.model import Profile, ServerPart
-from pytest_vllm.target import CAPABILITIES
+from pytest_vllm.target import CAPABILITIES, Server
 from tests.unit.fake_vllm import ADAPTER, BASE, KEY, FakeVLLM, models, refused, run
+from tests.unit.wire.fake import Call, fake_server
 
 
 @pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/"])
@@ -200,3 +201,25 @@ def test_arguments_are_spelled_one_way() -> None:
         "max-model-len": 1,
         "tool-call-parser": "x",
     }
+
+
+def test_what_comes_first_comes_before_anything_is_generated() -> None:
+    fake, order = FakeVLLM(), []
+    profile = Profile(name="p", server=ServerPart(launcher="process"))
+
+    async def handler(call: Call) -> None:
+        order.append(call.line.split(" ")[0])
+        await fake(call)
+
+    async def first(server: Server) -> None:
+        assert server.model == "org/m"
+        order.append("first")
+
+    async def probed() -> None:
+        async with fake_server(handler) as served:
+            await probe(served.url, profile, first=first)
+
+    asyncio.run(probed())
+
+    assert "POST" in order[order.index("first") :]
+    assert "POST" not in order[: order.index("first")]

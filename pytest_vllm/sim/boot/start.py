@@ -17,6 +17,7 @@ from pytest_vllm.sim.boot.rules import Rule, broken
 from pytest_vllm.sim.clock import Clock
 from pytest_vllm.sim.defects.failure import BootFailure
 from pytest_vllm.sim.engine.core import Engine
+from pytest_vllm.sim.http.relay import Relay
 from pytest_vllm.sim.http.server import Connection
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Boot:
         self.server: Server
         self.port = 0
         self._listening: asyncio.Server
+        self._relay: Relay | None = None
 
     def say(self, line: log.Line) -> None:
         """Print a log line, after what defects do to it."""
@@ -77,6 +79,9 @@ class Boot:
                 await asyncio.wait_for((stop or asyncio.Event()).wait(), hanging)
                 return
         await self._listening.start_serving()
+        if deployment.options.proxy:
+            self._relay = Relay(self.port, hooks)
+            await self._relay.up(host, deployment.options.proxy)
         for line in log.listening(deployment, self.server, host, self.port):
             self.say(line)
 
@@ -106,6 +111,8 @@ class Boot:
         """End: the engine stops at once, connections are cut."""
         self.say(("APIServer", "INFO", "launcher.py:254", "[shutdown] API server: shutdown triggered"))
         self._listening.close()
+        if self._relay:
+            self._relay.down()
         self.server.engine.paused = True
         for text in ("Shutting down", "Waiting for application shutdown.", "Application shutdown complete."):
             self.say(("", "", "", f"INFO:     {text}"))

@@ -39,6 +39,8 @@ POINTS = {
     "head": ("(status, headers) of a stream", "exchange"),
     "events": ("the events of a stream, a list", "exchange"),
     "chunk": ("the bytes that go out for some events; None keeps them back", "exchange"),
+    "forward": ("seconds by the wall that the proxy holds a request back", "its bytes"),
+    "back": ("the bytes that the proxy gives to the client; None keeps them back", ""),
     "close": ("how a stream ends: `end`, `cut` (the connection breaks) or `open` (it stays)", "exchange"),
     "metrics": ("the text of /metrics", "engine; None when a recording is rewritten"),
     "health": ("the status of /health", "engine"),

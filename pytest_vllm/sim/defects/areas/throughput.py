@@ -162,6 +162,27 @@ def _first_of(asked: str) -> Any:
     return {"body": compiling, "step": slow}
 
 
+def _compiled_late() -> dict[str, Any]:
+    warm: list[bool] = []
+
+    def slow(seconds: float, engine: Engine) -> float:
+        del engine
+        if warm:
+            return seconds
+        warm.append(True)
+        return seconds + 90
+
+    return {"step": slow}
+
+
+add(
+    "throughput.first-request-compiles",
+    "Kernels are compiled for a minute and a half once the first request has come.",
+    _compiled_late(),
+    profile=HYBRID,
+    catches=["throughput.first-request.warm"],
+)
+
 for _name, _asked, _what, _check in (
     ("grammar", "response_format", "grammar", "throughput.grammar.first"),
     ("tool", "tools", "tool's grammar", "throughput.tool.first"),
