@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_vllm.answers import near_tie, not_json, parting, shape_faults, text_of, unexpected
+    from pytest_vllm.baseline import Baseline
     from pytest_vllm.checks import (
         CAPABILITY,
         CONFORMANCE,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_vllm.exchanges import Case, cases, exchange
     from pytest_vllm.gauges import Reading
     from pytest_vllm.locate import case_file
+    from pytest_vllm.measure.against import regressed
     from pytest_vllm.measure.growth import growth
     from pytest_vllm.measure.measured import Decided, Measured
     from pytest_vllm.measure.samples import Sample
@@ -58,6 +60,7 @@ __all__ = [
     "MUST",
     "PERFORMANCE",
     "SHOULD",
+    "Baseline",
     "Call",
     "Case",
     "Decided",
@@ -97,6 +100,7 @@ __all__ = [
     "observe",
     "only_if",
     "parting",
+    "regressed",
     "schema_faults",
     "shape_faults",
     "text_of",
@@ -105,6 +109,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Baseline": "baseline",
     "Call": "scripted.grammar",
     "Case": "exchanges",
     "Event": "wire.sse",
@@ -139,6 +144,7 @@ _HOMES = {
     "near_tie": "answers",
     "not_json": "answers",
     "parting": "answers",
+    "regressed": "measure.against",
     "schema_faults": "schemas",
     "shape_faults": "answers",
     "text_of": "answers",

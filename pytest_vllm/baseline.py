@@ -1,12 +1,13 @@
 """What was true last time, and what changed since. Pure: no I/O, no pytest.
 
-A baseline is the verdict of every check of one profile, with the server's version and where it ran.
+A baseline is the verdict of every check of one profile, with the server's version and where it ran, and
+the speeds that were measured.
 Comparing names what a person must look at after an upgrade: what broke, what was fixed, what is new.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.verdict import Result, Verdict
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 FORMAT = "pytest-vllm-baseline"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 HOLDS = (Verdict.PASS, Verdict.WAIVED)
 
 
@@ -33,6 +34,9 @@ class Baseline:
         taken: ISO date.
         simulated: whether it was taken on the simulator.
         verdicts: check id (with case) -> verdict.
+        hardware: the profile's, by name; empty when it names none, and in baselines of version 1.
+        loads: measurement -> its workload and figures, as `measure.against.kept` gives them; in baselines
+            of version 1 there are none.
     """
 
     profile: str
@@ -40,6 +44,8 @@ class Baseline:
     taken: str
     simulated: bool
     verdicts: Mapping[str, str]
+    hardware: str = ""
+    loads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,10 +67,21 @@ class Comparison:
     gone: tuple[str, ...] = ()
 
 
-def take(results: Iterable[Result], *, profile: str, version: str, taken: str, simulated: bool) -> Baseline:
+def take(
+    results: Iterable[Result],
+    *,
+    profile: str,
+    version: str,
+    taken: str,
+    simulated: bool,
+    hardware: str = "",
+    loads: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Baseline:
     """The baseline of a run's results on one profile."""
     verdicts = {r.check: str(r.verdict) for r in results if r.profile == profile}
-    return Baseline(profile, version, taken, simulated, dict(sorted(verdicts.items())))
+    return Baseline(
+        profile, version, taken, simulated, dict(sorted(verdicts.items())), hardware, dict(loads or {})
+    )
 
 
 def compare(results: Iterable[Result], baseline: Baseline, *, partial: bool = False) -> Comparison:
@@ -94,6 +111,8 @@ def to_json(baselines: Iterable[Baseline]) -> dict[str, Any]:
             "version": b.version,
             "taken": b.taken,
             "simulated": b.simulated,
+            "hardware": b.hardware,
+            "loads": {key: dict(load) for key, load in b.loads.items()},
             "verdicts": dict(b.verdicts),
         }
         for b in baselines

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import httpx
     import openai
 
+    from pytest_vllm.baseline import Baseline
     from pytest_vllm.gauges import Reading
     from pytest_vllm.measurements import Measurements
     from pytest_vllm.metrics import Metrics
@@ -102,6 +103,12 @@ def vllm_figures(vllm_profile: Profile, request: pytest.FixtureRequest) -> Figur
     from pytest_vllm.profile.derived import figures_of  # noqa: PLC0415 - only checks of speed pay for it
 
     return figures_of(vllm_profile, request.config.rootpath)
+
+
+@pytest.fixture(scope="session")
+def vllm_baseline(vllm_session: GateSession, vllm_profile_name: str) -> Baseline | None:
+    """What `--vllm-baseline` knows of the profile: verdicts and speeds; None without it."""
+    return vllm_session.baselines.get(vllm_profile_name)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -48,13 +48,25 @@ def save_baseline(session: GateSession, results: Sequence[Result]) -> None:
         return
     kept = read_baseline(path) if path.is_file() else {}
     for name in session.profiles:
-        server = session.state(name).server
+        state = session.state(name)
+        server = state.server
         kept[name] = take(
             results,
             profile=name,
             version=server.version,
             taken=session.started.date().isoformat(),
             simulated=server.simulated,
+            hardware=state.profile.hardware or "",
+            loads=_loads(state.folder),
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(to_json(kept.values()), indent=1) + "\n", "utf-8")
+
+
+def _loads(folder: Path) -> dict[str, Any]:
+    from pytest_vllm.measure.against import kept  # noqa: PLC0415 - only a run that saves pays for it
+    from pytest_vllm.measurements import Measurements  # noqa: PLC0415
+
+    measured = Measurements(folder)
+    found = {key: kept(measured.get(key)) for key in measured.keys()}  # noqa: SIM118 - no mapping
+    return {key: load for key, load in found.items() if load}

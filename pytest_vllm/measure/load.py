@@ -11,13 +11,14 @@ from pytest_vllm.measure.measured import Measured, Point
 from pytest_vllm.measure.samples import Sample, sample_of
 from pytest_vllm.measure.statistics import Outcome, Spending
 from pytest_vllm.measure.talk import followed
+from pytest_vllm.wire.recording import Undecided
 
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Iterator
 
     from pytest_vllm.measure.talk import Talk
-    from pytest_vllm.measure.workload import Script, Workload
+    from pytest_vllm.measure.workload import Goal, Script, Workload
 
 #: Shares of the budget at which it is asked whether the goals are decided.
 LOOKS = (0.12, 0.25, 0.4, 0.6, 0.8)
@@ -259,11 +260,7 @@ class Load:
             timeline=self.timeline(),
             looks=tuple(self.looks),
         )
-        return all(
-            seen.decide(goal.name, floor=goal.floor, ceiling=goal.ceiling, kind=goal.kind).outcome
-            is not Outcome.OPEN
-            for goal in self.workload.goals
-        )
+        return all(settled(seen, goal) for goal in self.workload.goals)
 
     def _tell(self, now: float) -> None:
         spent = now - (self.steady or now)
@@ -273,3 +270,15 @@ class Load:
             f"{self.key}: {len(self.flying)} in flight, {self._sent - len(self.flying)} done{speed}, "
             f"{spent * self.speed:.0f} of at most {self.workload.seconds:.0f} s"
         )
+
+
+def settled(seen: Measured, goal: Goal) -> bool:
+    """Whether what was seen so far is enough for a goal."""
+    try:
+        found = seen.interval(goal.name, goal.kind)
+    except Undecided:
+        return False
+    if goal.within is not None and (found.high - found.low) / 2 > goal.within * abs(found.value):
+        return False
+    decided = seen.decide(goal.name, floor=goal.floor, ceiling=goal.ceiling, kind=goal.kind)
+    return decided.outcome is not Outcome.OPEN

@@ -77,12 +77,14 @@ class Goal:
         floor: not below this, in tokens per second.
         ceiling: not above this, in seconds.
         kind: only samples of this kind.
+        within: half the interval is to be no more than this share of the value.
     """
 
     name: str
     floor: float | None = None
     ceiling: float | None = None
     kind: str = ""
+    within: float | None = None
 
 
 @dataclass(frozen=True)

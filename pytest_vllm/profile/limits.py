@@ -141,14 +141,16 @@ class Limits(Part):
             ((name,), f"[limits] {name} {wrong}") for name, bound in self.bounds() if (wrong := _fault(bound))
         ]
         for name in self.regression:
-            if name not in LIMITS:
-                wrong = unknown("limit", name, LIMITS, "[limits.regression]")
+            if name not in COMPARED:
+                wrong = unknown("limit", name, COMPARED, "[limits.regression]")
                 found.append((("regression", name), wrong))
         if found:
             raise faults(found)
         return self
 
 
+#: Limits that can be compared with a baseline: speeds that a load measures.
+COMPARED = ("decode-tok-s", "aggregate-tok-s", "prefill-tok-s", "ttft", "ttft-cached", "tpot")
 LIMITS = tuple(hyphens(name) for name in Limits.model_fields if name != "regression")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts import flag_status, flags, versions
 from pytest_vllm.profile.errors import model_at
-from pytest_vllm.profile.limits import LIMITS
+from pytest_vllm.profile.limits import COMPARED
 from pytest_vllm.profile.model import GIVEN, Profile
 from pytest_vllm.target import CAPABILITIES
 
@@ -39,7 +39,7 @@ def schema() -> dict[str, Any]:
     }
     definitions["ServerPart"]["properties"]["args"] = flag_schema()
     definitions["ExpectPart"]["properties"]["capabilities"]["items"] = {"enum": list(CAPABILITIES)}
-    definitions["Limits"]["properties"]["regression"]["propertyNames"] = {"enum": list(LIMITS)}
+    definitions["Limits"]["properties"]["regression"]["propertyNames"] = {"enum": list(COMPARED)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A pytest-vllm profile",

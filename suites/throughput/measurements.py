@@ -37,6 +37,8 @@ LONG = 2000
 MIXED = 48
 #: Requests that show what a proxy costs.
 RELAYED = 8
+#: How much surer a speed is to be than the loss that is allowed, and the finest that is asked for.
+SURE, FINEST = 3.0, 0.005
 #: Tokens of an answer whose form is constrained; no other load asks for so many.
 FORMED = 47
 
@@ -65,9 +67,11 @@ def bounds(profile: Profile, figures: Figures | None, name: str, streams: int | 
     )
 
 
-def goal(name: str, bound: Bounds) -> tuple[Goal, ...]:
-    """What a load is to decide; nothing where there is no bound."""
-    return () if bound == (None, None) else (Goal(name, *bound),)
+def goal(server: Server, profile: Profile, name: str, bound: Bounds) -> tuple[Goal, ...]:
+    """What a load is to decide: its bound, and on a real server how it stands to a baseline."""
+    worse = None if server.simulated else profile.limits.regression.get(name)
+    within = None if worse is None else max(worse / SURE, FINEST)
+    return () if bound == (None, None) and worse is None else (Goal(name, *bound, within=within),)
 
 
 def answers(server: Server, load: Any, prompts: Prompts | None = None) -> tuple[Prompts, int]:
@@ -91,8 +95,8 @@ def throughput_decode(server: Server, profile: Profile, figures: Figures | None,
     """One stream after the other, the server to itself."""
     bound = profile.limits.get("decode-tok-s")
     kind = Kind("one", *answers(server, bound.load if bound else None))
-    wanted = goal("decode-tok-s", bounds(profile, figures, "decode-tok-s", 1))
-    wanted += goal("tpot", bounds(profile, figures, "tpot", 1))
+    wanted = goal(server, profile, "decode-tok-s", bounds(profile, figures, "decode-tok-s", 1))
+    wanted += goal(server, profile, "tpot", bounds(profile, figures, "tpot", 1))
     return Workload(kinds=(kind,), seconds=budget, goals=wanted, patience=PATIENCE)
 
 
@@ -106,7 +110,7 @@ def throughput_aggregate(
     load = bound.load if bound and bound.load.streams == streams else None
     prompts, output = answers(server, load, Prompts(tokens=64, spread=0.3, longest=256))
     kind = Kind("many", prompts, output, varied=0.5)
-    wanted = goal("aggregate-tok-s", bounds(profile, figures, "aggregate-tok-s", streams))
+    wanted = goal(server, profile, "aggregate-tok-s", bounds(profile, figures, "aggregate-tok-s", streams))
     return Workload(streams=streams, kinds=(kind,), seconds=budget, goals=wanted, patience=PATIENCE)
 
 
@@ -137,7 +141,7 @@ def throughput_prefill(server: Server, profile: Profile, figures: Figures | None
     """One long prompt after the other, nothing of it in the cache."""
     bound = profile.limits.get("prefill-tok-s")
     kind = Kind("long", Prompts(tokens=long_prompt(server, bound.load.prompt if bound else None)), 1)
-    wanted = goal("prefill-tok-s", bounds(profile, figures, "prefill-tok-s", 1))
+    wanted = goal(server, profile, "prefill-tok-s", bounds(profile, figures, "prefill-tok-s", 1))
     return Workload(kinds=(kind,), seconds=budget, goals=wanted)
 
 
@@ -147,21 +151,21 @@ def throughput_first_token(
 ) -> Workload:
     """Prompts as long as the profile's ttft says, nothing of them in the cache."""
     bound = profile.limits.get("ttft")
-    only_if(bound, "the profile sets no ttft")
+    only_if(bound or "ttft" in profile.limits.regression, "the profile sets no ttft")
     load: Any = bound.load if bound else None
-    kind = Kind("first", Prompts(tokens=long_prompt(server, load.prompt or 64)), 2)
-    wanted = goal("ttft", bounds(profile, figures, "ttft"))
-    return Workload(streams=load.streams, kinds=(kind,), seconds=budget, goals=wanted)
+    kind = Kind("first", Prompts(tokens=long_prompt(server, (load and load.prompt) or 64)), 2)
+    wanted = goal(server, profile, "ttft", bounds(profile, figures, "ttft"))
+    return Workload(streams=load.streams if load else 1, kinds=(kind,), seconds=budget, goals=wanted)
 
 
 @measurement("throughput.cached", weight=0.7)
 def throughput_cached(server: Server, profile: Profile, figures: Figures | None, budget: float) -> Workload:
     """Prompts that begin alike, as long as the profile's ttft-cached says."""
     bound = profile.limits.get("ttft-cached")
-    only_if(bound, "the profile sets no ttft-cached")
+    only_if(bound or "ttft-cached" in profile.limits.regression, "the profile sets no ttft-cached")
     tokens = long_prompt(server, bound.load.prompt if bound else None)
     kind = Kind("cached", Prompts(tokens=tokens, shared=int(tokens * 0.95)), 2)
-    wanted = goal("ttft-cached", bounds(profile, figures, "ttft-cached"))
+    wanted = goal(server, profile, "ttft-cached", bounds(profile, figures, "ttft-cached"))
     return Workload(kinds=(kind,), seconds=budget, warmup=3, goals=wanted, cold=False)
 
 

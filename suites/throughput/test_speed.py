@@ -6,12 +6,16 @@ from pytest_vllm import (
     INFO,
     MUST,
     PERFORMANCE,
+    Baseline,
     Figures,
     Measured,
+    Outcome,
     Profile,
     check,
+    need,
     observe,
     only_if,
+    regressed,
 )
 
 from .measurements import Bounds, bounds
@@ -22,13 +26,28 @@ SLOW = "fault:vllm-project/vllm/issues/31030"
 NEEDS = ("completions", "stream", "metrics")
 
 
-def judge(measured: Measured, name: str, bound: Bounds, told: str) -> None:
-    """Whether a bound of the profile holds; undecided where its interval straddles it."""
-    only_if(bound != (None, None), told)
-    decided = measured.decide(name, floor=bound[0], ceiling=bound[1])
-    observe(name, decided.text)
+def judge(
+    measured: Measured, name: str, bound: Bounds, told: str, last: tuple[Profile, Baseline | None]
+) -> None:
+    """Whether the bound holds, and the regression that the profile allows since the last baseline.
 
-    assert decided.holds, decided.text
+    Undecided where an interval straddles one of them.
+    """
+    profile, baseline = last
+    worse = profile.limits.regression.get(name)
+    only_if(bound != (None, None) or worse is not None, told)
+    only_if(bound != (None, None) or baseline, "there is no baseline: --vllm-baseline=FILE names one")
+    decided = []
+    if bound != (None, None):
+        decided.append(measured.decide(name, floor=bound[0], ceiling=bound[1]))
+    if worse is not None and baseline:
+        decided.append(regressed(measured, name, baseline, worse, profile.hardware or ""))
+    observe(name, "; ".join(one.text for one in decided))
+    wrong = [one.text for one in decided if one.outcome is Outcome.FAILS]
+
+    assert not wrong, "; ".join(wrong)
+    for one in decided:
+        need(one.outcome is Outcome.HOLDS, one.text)
 
 
 def observed(measured: Measured, name: str, ceiling: float | None = None) -> float:
@@ -46,20 +65,40 @@ def known(figures: Figures | None) -> Figures | None:
 
 @check("throughput.decode.floor", MUST, spec=LIMITS, family=PERFORMANCE, needs=NEEDS, tier="gate")
 def test_decode_floor(
-    vllm_profile: Profile, vllm_figures: Figures | None, throughput_decode: Measured
+    vllm_profile: Profile,
+    vllm_figures: Figures | None,
+    vllm_baseline: Baseline | None,
+    throughput_decode: Measured,
 ) -> None:
     """One stream decodes as fast as the profile promises."""
     bound = bounds(vllm_profile, vllm_figures, "decode-tok-s", 1)
 
-    judge(throughput_decode, "decode-tok-s", bound, "the profile sets no decode-tok-s for one stream")
+    judge(
+        throughput_decode,
+        "decode-tok-s",
+        bound,
+        "the profile sets no decode-tok-s for one stream",
+        (vllm_profile, vllm_baseline),
+    )
 
 
 @check("throughput.decode.per-token", MUST, spec=LIMITS, family=PERFORMANCE, needs=NEEDS, tier="gate")
-def test_per_token(vllm_profile: Profile, vllm_figures: Figures | None, throughput_decode: Measured) -> None:
+def test_per_token(
+    vllm_profile: Profile,
+    vllm_figures: Figures | None,
+    vllm_baseline: Baseline | None,
+    throughput_decode: Measured,
+) -> None:
     """A token after the first takes no longer than the profile promises."""
     bound = bounds(vllm_profile, vllm_figures, "tpot", 1)
 
-    judge(throughput_decode, "tpot", bound, "the profile sets no tpot for one stream")
+    judge(
+        throughput_decode,
+        "tpot",
+        bound,
+        "the profile sets no tpot for one stream",
+        (vllm_profile, vllm_baseline),
+    )
 
 
 @check("throughput.decode.speed", INFO, spec=ROOFLINE, family=PERFORMANCE, needs=NEEDS, tier="gate")
@@ -74,7 +113,10 @@ def test_decode_speed(vllm_figures: Figures | None, throughput_decode: Measured)
 
 @check("throughput.aggregate.floor", MUST, spec=LIMITS, family=PERFORMANCE, needs=NEEDS, tier="gate")
 def test_aggregate_floor(
-    vllm_profile: Profile, vllm_figures: Figures | None, throughput_aggregate: Measured
+    vllm_profile: Profile,
+    vllm_figures: Figures | None,
+    vllm_baseline: Baseline | None,
+    throughput_aggregate: Measured,
 ) -> None:
     """All streams together decode as fast as the profile promises."""
     streams = throughput_aggregate.workload.streams
@@ -85,6 +127,7 @@ def test_aggregate_floor(
         "aggregate-tok-s",
         bound,
         f"the profile sets no aggregate-tok-s at {streams} streams",
+        (vllm_profile, vllm_baseline),
     )
 
 
@@ -101,12 +144,21 @@ def test_aggregate_speed(vllm_figures: Figures | None, throughput_aggregate: Mea
 
 @check("throughput.prefill.floor", MUST, spec=LIMITS, family=PERFORMANCE, needs=NEEDS, tier="gate")
 def test_prefill_floor(
-    vllm_profile: Profile, vllm_figures: Figures | None, throughput_prefill: Measured
+    vllm_profile: Profile,
+    vllm_figures: Figures | None,
+    vllm_baseline: Baseline | None,
+    throughput_prefill: Measured,
 ) -> None:
     """A long prompt is read as fast as the profile promises."""
     bound = bounds(vllm_profile, vllm_figures, "prefill-tok-s")
 
-    judge(throughput_prefill, "prefill-tok-s", bound, "the profile sets no prefill-tok-s")
+    judge(
+        throughput_prefill,
+        "prefill-tok-s",
+        bound,
+        "the profile sets no prefill-tok-s",
+        (vllm_profile, vllm_baseline),
+    )
 
 
 @check("throughput.prefill.speed", INFO, spec=ROOFLINE, family=PERFORMANCE, needs=NEEDS, tier="gate")
@@ -121,12 +173,15 @@ def test_prefill_speed(vllm_figures: Figures | None, throughput_prefill: Measure
 
 @check("throughput.first-token.limit", MUST, spec=LIMITS, family=PERFORMANCE, needs=NEEDS, tier="gate")
 def test_first_token(
-    vllm_profile: Profile, vllm_figures: Figures | None, throughput_first_token: Measured
+    vllm_profile: Profile,
+    vllm_figures: Figures | None,
+    vllm_baseline: Baseline | None,
+    throughput_first_token: Measured,
 ) -> None:
     """The first token comes as soon as the profile promises, nothing cached."""
     bound = bounds(vllm_profile, vllm_figures, "ttft")
 
-    judge(throughput_first_token, "ttft", bound, "the profile sets no ttft")
+    judge(throughput_first_token, "ttft", bound, "the profile sets no ttft", (vllm_profile, vllm_baseline))
 
 
 @check(
@@ -137,8 +192,19 @@ def test_first_token(
     needs=(*NEEDS, "prefix-cache"),
     tier="gate",
 )
-def test_cached(vllm_profile: Profile, vllm_figures: Figures | None, throughput_cached: Measured) -> None:
+def test_cached(
+    vllm_profile: Profile,
+    vllm_figures: Figures | None,
+    vllm_baseline: Baseline | None,
+    throughput_cached: Measured,
+) -> None:
     """Behind a cached prefix the first token comes as soon as the profile promises."""
     bound = bounds(vllm_profile, vllm_figures, "ttft-cached")
 
-    judge(throughput_cached, "ttft-cached", bound, "the profile sets no ttft-cached")
+    judge(
+        throughput_cached,
+        "ttft-cached",
+        bound,
+        "the profile sets no ttft-cached",
+        (vllm_profile, vllm_baseline),
+    )

@@ -22,6 +22,7 @@ from pytest_vllm.wire.recording import NotRun, Undecided
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pytest_vllm.baseline import Baseline
     from pytest_vllm.checks import CheckSpec
     from pytest_vllm.gauges import Reading
     from pytest_vllm.profile.derived import Figures
@@ -65,6 +66,7 @@ class View:
     restart: Restart | None = None
     timeline: tuple[Reading, ...] = ()
     measurements: Measurements = NOTHING_MEASURED
+    baseline: Baseline | None = None
 
     @property
     def server(self) -> Server:

@@ -37,3 +37,38 @@ def test_a_missing_baseline_is_one_clear_error(gate: Gate) -> None:
 
     assert run.exit == 4
     assert "there is no such file; save one first with --vllm-save-baseline=nowhere.json" in run.text
+
+
+#: As slow as it may be by its floors; a loss is told from the last time alone.
+SLOW = """
+extends = "spark-fp8"
+
+[limits]
+decode-tok-s = { min = "1 tok/s" }
+
+[limits.regression]
+decode-tok-s = "5 %"
+"""
+
+
+def test_half_the_speed_of_the_last_time_is_no_go(gate: Gate) -> None:
+    select = ("--vllm-profile=ours", "--vllm-launcher=sim", "--vllm-check=throughput.decode")
+    first = gate(*select, "--vllm-save-baseline=good.json", files={"vllm-profiles/ours.toml": SLOW})
+    same = gate(*select, "--vllm-baseline=good.json")
+    slow = gate(*select, "--vllm-baseline=good.json", "--vllm-defect=performance.half-speed")
+
+    assert (first.exit, same.exit, slow.exit) == (0, 0, 1), slow.text
+    assert slow.verdicts["throughput.decode.floor"] == "fail"
+    assert "it is to be at least 0.95 times" in slow.text.replace("\n      ", " ")
+
+
+def test_a_loss_that_only_a_baseline_tells_is_not_judged_without_one(gate: Gate) -> None:
+    profile = 'extends = "sim"\n[measure]\nrehearsal = "1s"\n[limits.regression]\nprefill-tok-s = "5 %"\n'
+    run = gate(
+        "--vllm-profile=ours", "--vllm-check=throughput.prefill", files={"vllm-profiles/ours.toml": profile}
+    )
+
+    assert run.verdicts["throughput.prefill.floor"] == "not-run"
+    assert "there is no baseline: --vllm-baseline=FILE names one" in run.text.replace(
+        "\n               ", " "
+    )
