@@ -17,8 +17,8 @@ from pytest_vllm import (
     only_if,
 )
 
-#: Seconds that the first chat may take more than later ones, where the profile does not say: proxies cut what is
-#: silent for a minute.
+#: Seconds that the first chat may take more than later ones, where the profile does not say: what is silent
+#: for a minute is cut by proxies.
 WARMING = 60.0
 #: Seconds by our clock that any busy host may hold up an answer.
 NOISE = 1.0
