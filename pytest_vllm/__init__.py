@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from pytest_vllm.exchanges import Case, cases, exchange
     from pytest_vllm.gauges import Reading
+    from pytest_vllm.images import picture
     from pytest_vllm.locate import case_file
     from pytest_vllm.measure.growth import growth
     from pytest_vllm.measure.measured import Decided, Measured
@@ -97,6 +98,7 @@ __all__ = [
     "observe",
     "only_if",
     "parting",
+    "picture",
     "schema_faults",
     "shape_faults",
     "text_of",
@@ -139,6 +141,7 @@ _HOMES = {
     "near_tie": "answers",
     "not_json": "answers",
     "parting": "answers",
+    "picture": "images",
     "schema_faults": "schemas",
     "shape_faults": "answers",
     "text_of": "answers",
