@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from pytest_vllm.exchanges import Case, cases, exchange
     from pytest_vllm.gauges import Reading
+    from pytest_vllm.images import picture
     from pytest_vllm.locate import case_file
     from pytest_vllm.measure.against import regressed
     from pytest_vllm.measure.growth import growth
@@ -100,7 +101,11 @@ __all__ = [
     "observe",
     "only_if",
     "parting",
+<<<<<<< HEAD
     "regressed",
+=======
+    "picture",
+>>>>>>> f819a0779bdd43925e21978954174bfc206fefd2
     "schema_faults",
     "shape_faults",
     "text_of",
@@ -144,7 +149,11 @@ _HOMES = {
     "near_tie": "answers",
     "not_json": "answers",
     "parting": "answers",
+<<<<<<< HEAD
     "regressed": "measure.against",
+=======
+    "picture": "images",
+>>>>>>> f819a0779bdd43925e21978954174bfc206fefd2
     "schema_faults": "schemas",
     "shape_faults": "answers",
     "text_of": "answers",

@@ -8,12 +8,10 @@ enabled.
 from __future__ import annotations
 
 import asyncio
-import base64
 import re
-import struct
-import zlib
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.images import picture
 from pytest_vllm.metrics import Metrics
 from pytest_vllm.target import CAPABILITIES, Capability, Server
 from pytest_vllm.wire.recording import Recording, Request, Undecided
@@ -209,8 +207,7 @@ async def _logprobs(ask: Findings) -> Finding:
 
 
 async def _vision(ask: Findings) -> Finding:
-    url = f"data:image/png;base64,{base64.b64encode(grey_png(64)).decode()}"
-    content = [{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {"url": url}}]
+    content = [{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {"url": picture(64, 64)}}]
     if untried := await _without_chat(ask):
         return untried
     return ask.served(await ask.chat(content), refusable=True)
@@ -387,14 +384,3 @@ PROBES: dict[str, Callable[[Findings], Awaitable[Finding]]] = {
     "sleep": _sleep,
     "scripted": _scripted,
 }
-
-
-def grey_png(side: int) -> bytes:
-    """A grey square as PNG: the smallest image that every processor takes."""
-    rows = zlib.compress(b"".join(b"\0" + b"\x80" * side for _ in range(side)))
-    parts = {b"IHDR": struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0), b"IDAT": rows, b"IEND": b""}
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_png_part(*part) for part in parts.items())
-
-
-def _png_part(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))

@@ -86,6 +86,10 @@ class ModelFile(Part):
     """Whether some layers keep a recurrent state instead of a KV cache."""
     state_bytes: int = 0
     """Bytes of recurrent state per such layer and sequence; 0 where it is not known."""
+    image_side: int = Field(default=0, ge=0)
+    """Pixels that an image token is wide and high; 0 for models that see nothing."""
+    image_pixels: tuple[int, int] | None = None
+    """Least and most pixels to which an image is scaled."""
     tool_parsers: list[str] = Field(default_factory=list)
     """Tool parsers that fit its template, the best first."""
     reasoning_parser: str | None = None
@@ -101,6 +105,8 @@ class ModelFile(Part):
     def _consistent(self) -> ModelFile:
         if bool(self.experts) != bool(self.expert_params) or self.experts_per_token > self.experts:
             raise faults([(("experts",), "experts, experts-per-token and expert-params belong together")])
+        if bool(self.image_side) != bool(self.image_pixels):
+            raise faults([(("image-side",), "image-side and image-pixels belong together")])
         return self
 
     @property

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.arguments import Arguments
     from pytest_vllm.sim.boot.capacity import Capacity
     from pytest_vllm.sim.versions import Version
+    from pytest_vllm.sim.vision import Vision
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Settings:
     dev_mode: bool = False
     max_logprobs: int = 20
     lora: bool = False
+    vision: Vision | None = None
 
     @property
     def name(self) -> str:

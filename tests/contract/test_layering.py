@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "verdict": (),
     "specs": (),
     "locate": (),
+    "images": (),
     "metrics": (),
     "baseline": ("verdict",),
     "waivers": ("verdict",),

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_vllm.capabilities import PROBES, grey_png
+from pytest_vllm.capabilities import PROBES
+from pytest_vllm.images import png
 from pytest_vllm.target import CAPABILITIES
 from tests.unit.fake_vllm import BASE, COMPLETION, FakeVLLM, how, models, run
 
@@ -198,7 +199,7 @@ def test_a_generating_server_refuses_embeddings() -> None:
 
 
 def test_the_image_is_a_png() -> None:
-    image = grey_png(64)
+    image = png(64, 64)
 
     assert image.startswith(b"\x89PNG\r\n\x1a\n")
     assert struct.unpack(">II", image[16:24]) == (64, 64)

@@ -68,7 +68,11 @@ def unified_default(of: Deployment) -> Iterator[Finding]:
         )
 
 
-@rule("memory.unified-high", WARNING, source="guides for DGX Spark: 0.85; 0.90 at most")
+@rule(
+    "memory.unified-high",
+    WARNING,
+    source="MiaAI-Lab/DeepSeek-v4-Flash-DSpark-2x-DGX-Spark#5; guides for DGX Spark: 0.85; 0.90 at most",
+)
 def unified_high(of: Deployment) -> Iterator[Finding]:
     """More than nine tenths of a memory that the CPU shares."""
     given = of.number(_SHARE) if of.has(_SHARE) else None

@@ -18,6 +18,7 @@ from pytest_vllm.sim.check.sampling import Sampling
 from pytest_vllm.sim.errors import ApiError, Invalid
 from pytest_vllm.sim.persona.persona import outputs_of, thinks, turn_of
 from pytest_vllm.sim.tokens.template import render
+from pytest_vllm.sim.vision import pictures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,6 +206,8 @@ def _check_tools(server: Server, body: Body) -> None:
 
 
 def _check_media(server: Server, body: Body) -> None:
+    if server.settings.vision is not None:
+        server.settings.vision.admit(len(list(pictures(body["messages"]))))
     if server.settings.version < "0.31.0" or server.settings.args.get("trust_request_mm_kwargs"):
         return
     for name, what in (

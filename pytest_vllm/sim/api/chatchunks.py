@@ -9,6 +9,7 @@ from pytest_vllm.sim.api.generate import broken
 from pytest_vllm.sim.api.shapes import without_null
 from pytest_vllm.sim.generation import logprobs
 from pytest_vllm.sim.parsers.reader import MessageReader
+from pytest_vllm.sim.vision import PAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,6 +170,7 @@ class ChatChunks:
             completion,
             cached=cached if details else None,
             reasoning=reasoned if settings.reasoning_parser else None,
+            pictured=self.request.prompt.count(self.request.server.tokens.special_ids[PAD]),
         )
         written = (usage["prompt_tokens_details"] or {}).get("created_cache_tokens", 0)
         if written is None:

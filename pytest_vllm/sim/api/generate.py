@@ -10,6 +10,7 @@ from pytest_vllm.sim.api.events import DONE, Event
 from pytest_vllm.sim.engine.core import EngineDead
 from pytest_vllm.sim.engine.sequence import Sequence
 from pytest_vllm.sim.errors import ApiError, envelope
+from pytest_vllm.sim.vision import marks
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
@@ -63,7 +64,7 @@ class Generation:
             output=output.ids,
             finish=output.finish,
             listener=self,
-            salt=(body.get("cache_salt"), lora),
+            salt=(body.get("cache_salt"), lora, *marks(body.get("messages"))),
             priority=body.get("priority") or 0,
             arrived=server.clock.now(),
             skip_cache=sampling.prompt_logprobs is not None,

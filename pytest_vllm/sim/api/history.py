@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.check.body import bad_request, fields_of
 from pytest_vllm.sim.errors import ApiError, Invalid
+from pytest_vllm.sim.vision import url_of
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.settings import Settings
     from pytest_vllm.sim.versions import Version
+    from pytest_vllm.sim.vision import Vision
 
 Body = dict[str, Any]
 MEDIA = ("image_url", "input_audio", "audio_url", "video_url", "image_embeds", "file")
@@ -18,17 +20,24 @@ TEXT = ("text", "refusal", "thinking", "input_text", "output_text")
 
 
 def plain(message: Body, settings: Settings) -> Body:
-    """A message without what this model can't read. Raises ApiError for parts that are wrong or not text."""
-    content = message.get("content")
-    for number, part in enumerate(content if isinstance(content, list) else ()):
-        _readable(number, part, settings)
-    made = dict(message)
+    """A message as text, pictures as what stands for them. Raises ApiError for what can't be read."""
+    content, made = message.get("content"), dict(message)
+    if isinstance(content, list):
+        if settings.vision is not None:
+            content = made["content"] = [_shown(part, settings.vision) for part in content]
+        for number, part in enumerate(content):
+            _readable(number, part, settings)
     if "reasoning_content" in made:
         made.setdefault("reasoning", made.pop("reasoning_content"))
     if isinstance(made.get("tool_calls"), list):
         calls = enumerate(made["tool_calls"])
         made["tool_calls"] = [_call(called, number, settings.version) for number, called in calls]
     return made
+
+
+def _shown(part: Any, vision: Vision) -> Any:
+    picture = isinstance(part, dict) and part.get("type") == "image_url"
+    return {"type": "text", "text": vision.text(url_of(part))} if picture else part
 
 
 def _readable(number: int, part: Any, settings: Settings) -> None:

@@ -59,13 +59,22 @@ class Shapes:
         return {key: value for key, value in keys.items() if key not in absent}
 
     def usage(
-        self, prompt: int, completion: int | None, *, cached: int | None = None, reasoning: int | None = None
+        self,
+        prompt: int,
+        completion: int | None,
+        *,
+        cached: int | None = None,
+        reasoning: int | None = None,
+        pictured: int = 0,
     ) -> dict[str, Any]:
-        """Token counts; `cached` and `reasoning` None leave their details null."""
+        """Token counts; `cached` and `reasoning` None leave their details null, `pictured` 0 its own."""
         details = None
         if cached is not None:
             details = self.of(
-                "prompt_details", cached_tokens=cached, created_cache_tokens=None, multimodal_tokens=None
+                "prompt_details",
+                cached_tokens=cached,
+                created_cache_tokens=None,
+                multimodal_tokens={"image": pictured} if pictured else None,
             )
         return self.of(
             "usage",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.arguments import Arguments
     from pytest_vllm.sim.options import Options
     from pytest_vllm.sim.versions import Version
+    from pytest_vllm.sim.vision import Vision
 
 #: Seconds that decoding so many sequences by one token is shown in unless a speed is asked for; virtual time
 #: stays true.
@@ -141,7 +143,15 @@ class Deployment:
             dev_mode=self.environ.get("VLLM_SERVER_DEV_MODE") == "1",
             max_logprobs=args.get("max_logprobs", 20),
             lora=bool(args.get("enable_lora")),
+            vision=self._vision(),
         )
+
+    def _vision(self) -> Vision | None:
+        seen, told = self.shape.vision, self.args.get("limit_mm_per_prompt")
+        limits = json.loads(told) if isinstance(told, str) and told.startswith("{") else told
+        allowed = limits.get("image") if isinstance(limits, dict) else None
+        allowed = 0 if self.args.get("language_model_only") else allowed
+        return replace(seen, limit=allowed) if seen and isinstance(allowed, int) else seen
 
     def _family(self) -> str:
         lower = self.model.lower()

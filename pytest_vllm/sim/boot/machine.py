@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from pytest_vllm.locate import data_dir
+from pytest_vllm.sim.vision import Vision
 
 GIB = 1 << 30
 
@@ -66,6 +67,7 @@ class Model:
     thinking: str
     tool_parsers: tuple[str, ...]
     known: bool = True
+    vision: Vision | None = None
 
     def kv_bytes(self, element: float) -> float:
         """Bytes of KV cache per token, `element` bytes each."""
@@ -145,6 +147,7 @@ def model(name: str) -> Model:
         thinking=str(table.get("thinking", "")),
         tool_parsers=tuple(table.get("tool-parsers", ())),
         known=known,
+        vision=Vision(side, *table["image-pixels"]) if (side := table.get("image-side", 0)) else None,
     )
 
 

@@ -18,6 +18,7 @@ from pytest_vllm.sim.persona.tooluse import calls_for, words_before
 from pytest_vllm.sim.persona.turn import Answer, Turn
 from pytest_vllm.sim.persona.words import opening
 from pytest_vllm.sim.tokens.template import text_of
+from pytest_vllm.sim.vision import pictures, read, url_of
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
@@ -79,6 +80,7 @@ def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Tu
         parallel=body.get("parallel_tool_calls") is not False,
         constraint=constraint,
         thinking=thinking,
+        colours=[read(url_of(part)).colour for part in pictures(body["messages"])],
     )
 
 

@@ -34,7 +34,7 @@ _COUNT = re.compile(r"count (?:up )?(?:from (\d+) )?(?:up )?to (\d+)", re.IGNORE
 
 def reply(turn: Turn) -> str:
     """What a friendly, short-spoken assistant says."""
-    for skill in (_from_tool, _said, _counting, _recall, _long, fact, arithmetic):
+    for skill in (_from_tool, _said, _seen, _counting, _recall, _long, fact, arithmetic):
         text = skill(turn)
         if text is not None:
             return text
@@ -61,6 +61,12 @@ def _said(turn: Turn) -> str | None:
         if found:
             return found[1].strip()
     return None
+
+
+def _seen(turn: Turn) -> str | None:
+    if not turn.colours or not re.search(r"colou?r", turn.asked, re.IGNORECASE):
+        return None
+    return f"The colour is {' and '.join(turn.colours)}."
 
 
 def _counting(turn: Turn) -> str | None:

@@ -12,7 +12,7 @@ class Turn:
     """One request as the persona sees it.
 
     `messages` have plain text content; `variant` numbers the choices, 0 is the greedy answer;
-    `constraint` is a structured-output wish, `choice` the tool choice.
+    `constraint` is a structured-output wish, `choice` the tool choice, `colours` those of pictures shown.
     """
 
     messages: list[dict[str, Any]]
@@ -25,6 +25,7 @@ class Turn:
     variant: int = 0
     seed: str = ""
     room: int = 1 << 30
+    colours: list[str] = field(default_factory=list)
 
     @property
     def asked(self) -> str:

@@ -31,6 +31,9 @@ MARKERS = (
     "<\uff5ctool\u2581sep\uff5c>",
     "<\uff5ctool\u2581call\u2581end\uff5c>",
     "<\uff5ctool\u2581calls\u2581end\uff5c>",
+    "<|vision_start|>",
+    "<|image_pad|>",
+    "<|vision_end|>",
 )
 SPECIALS = 64
 BOS, EOS = 0, 2

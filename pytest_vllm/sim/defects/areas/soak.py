@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
 from pytest_vllm.sim.defects.edit import set_text
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, every, remembering
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, every, only, remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -262,5 +262,32 @@ add(
     {"boot": _start, "route": _woken, "json": _forgot},
     needs=SLEEPY,
     environ=["VLLM_SERVER_DEV_MODE=1"],
+    catches=["soak.sleep.wakes"],
+)
+
+
+def _wakes_once() -> Callable[..., Reply]:
+    woken: list[str] = []
+
+    def refused(reply: Reply, exchange: Exchange) -> Reply:
+        """The first time it wakes up; then what the first time left behind is in the way."""
+        del exchange
+        woken.append("")
+        if len(woken) < 2:
+            return reply
+        deployment: Deployment = _seen["device"]
+        deployment.device.take(deployment.footprint * 1.1, deployment.machine.memory)
+        return Reply(500, b'{"error": {"message": "CUDA out of memory", "code": 500}}', [JSON])
+
+    return refused
+
+
+add(
+    "soak.wakes-once",
+    "The second time a server is woken memory runs out, and what it had taken by then is not given back.",
+    {"boot": _start, "log": _find_device, "reply": only(("/wake_up",), remembering(_wakes_once))},
+    needs=SLEEPY,
+    environ=["VLLM_SERVER_DEV_MODE=1"],
+    faults=["MEM-011"],
     catches=["soak.sleep.wakes"],
 )

@@ -1,0 +1,257 @@
+"""Defects of servers that see: pictures that end in errors, are not counted, or are taken for others."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
+from pytest_vllm.sim.defects.registry import add
+from pytest_vllm.sim.defects.scope import CHAT, only, remembering
+from pytest_vllm.sim.errors import ApiError
+from pytest_vllm.sim.tokens.tokenizer import load
+from pytest_vllm.sim.vision import END, PAD, START, Picture, pictures, read, url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_vllm.sim.api.events import Event
+    from pytest_vllm.sim.persona.turn import Turn
+
+AREA: dict[str, Any] = {"profile": "spark-qwen35"}
+HERE = (CHAT,)
+#: Tokens of answers that are written at the same time, and of no other answer to a picture.
+LONG = 32
+#: Pixels of the picture that most requests show, wide and high.
+SIDE = 72
+#: Pixels of the pictures that are sent after a bad one, wide and high.
+AFTER = range(65, 69)
+#: How many sizes a server takes before it breaks.
+SIZES = 4
+#: What remembers earlier requests needs a server: recordings are rewritten one by one.
+LIVE: dict[str, Any] = {"step": lambda seconds, _engine: seconds}
+Json = dict[str, Any]
+
+
+def shown(body: Any) -> list[Picture]:
+    """The pictures of a request, those that can be read."""
+    found = []
+    for part in pictures(body.get("messages") if isinstance(body, dict) else None):
+        try:
+            found.append(read(url_of(part)))
+        except ApiError:
+            continue
+    return found
+
+
+def sees(body: Any) -> bool:
+    """Whether a request has pictures, readable or not."""
+    return any(pictures(body.get("messages") if isinstance(body, dict) else None))
+
+
+def _failure(message: str = "EngineCore encountered an issue.") -> Reply:
+    error = {"message": message, "type": "InternalServerError", "param": None, "code": 500}
+    return Reply(500, json.dumps({"error": error}).encode(), [JSON])
+
+
+def _fails(name: str, summary: str, asked: Callable[[Json], object], **facts: Any) -> None:
+    """Requests of some kind end in a server error."""
+
+    def rewritten(reply: Reply, exchange: Exchange) -> Reply:
+        return _failure() if sees(exchange.body) and asked(exchange.body) else reply
+
+    add(name, summary, {"reply": only(HERE, rewritten)}, **AREA, **facts)
+
+
+def _first_part(body: Json) -> Any:
+    return body["messages"][-1]["content"][0].get("type")
+
+
+_fails(
+    "vision.pictures-fail",
+    "The first picture that anyone sends ends in a server error.",
+    lambda body: any(one.width == one.height == SIDE for one in shown(body)),
+    catches=["vision.answered"],
+)
+_fails(
+    "vision.picture-first-fails",
+    "A picture before the text ends in a server error.",
+    lambda body: _first_part(body) == "image_url",
+    catches=["vision.places.answered"],
+)
+_fails(
+    "vision.cut-breaks",
+    "A picture that is cut short ends in a server error.",
+    lambda body: not shown(body),
+    catches=["vision.cut.refused"],
+)
+_fails(
+    "vision.pixel-breaks",
+    "A picture of a single pixel, or of one row, ends in a server error.",
+    lambda body: any(min(one.width, one.height) < 3 for one in shown(body)),
+    catches=["vision.odd.survived"],
+)
+_fails(
+    "vision.blind-after-bad",
+    "Once a picture was bad, good ones end in server errors.",
+    lambda body: any(one.width == one.height and one.width in AFTER for one in shown(body)),
+    catches=["vision.alive"],
+)
+
+
+def _many_sizes() -> Callable[..., Reply]:
+    seen: set[tuple[int, int]] = set()
+
+    def rewritten(reply: Reply, exchange: Exchange) -> Reply:
+        """Sizes are remembered, and what remembers them is full after some."""
+        sizes = {(one.width, one.height) for one in shown(exchange.body)}
+        seen.update(sizes)
+        return _failure() if sizes and len(seen) > SIZES else reply
+
+    return rewritten
+
+
+add(
+    "vision.many-sizes-break",
+    "After some pictures of different sizes every picture ends in a server error.",
+    {"reply": only(HERE, remembering(_many_sizes)), **LIVE},
+    faults=["ROBUST-026"],
+    versions="0.6.0",
+    catches=["vision.sizes.answered"],
+    **AREA,
+)
+
+
+def _together() -> dict[str, Callable[..., Any]]:
+    inside: list[int] = []
+
+    def long(body: Any) -> bool:
+        return sees(body) and body.get("max_tokens") == LONG
+
+    def came(body: Any, path: str) -> Any:
+        if path == CHAT and long(body):
+            inside.append(1)
+        return body
+
+    def left(reply: Reply, exchange: Exchange) -> Reply:
+        if not long(exchange.body):
+            return reply
+        crowded = len(inside) > 1
+        inside.pop()
+        return _failure() if crowded else reply
+
+    return {"body": came, "reply": only(HERE, left)}
+
+
+add(
+    "vision.two-at-once-break",
+    "While one picture is answered another one ends in a server error.",
+    _together(),
+    faults=["ROBUST-031"],
+    versions="0.20, Qwen3.5-4B",
+    catches=["vision.together.answered"],
+    **AREA,
+)
+
+
+def _again(spoil: Callable[..., Any]) -> Callable[..., Any]:
+    """What is done to the answers of a request with pictures that was sent before."""
+
+    def make() -> Callable[..., Any]:
+        asked: set[str] = set()
+
+        def seen(value: Any, exchange: Exchange) -> Any:
+            """The same request was there before."""
+            told = json.dumps(exchange.body, sort_keys=True)
+            if not sees(exchange.body) or told not in asked:
+                asked.add(told)
+                return value
+            return spoil(value)
+
+        return seen
+
+    return only(HERE, remembering(make))
+
+
+def _cheaper(body: Json) -> Json:
+    body["usage"]["prompt_tokens"] -= 1
+    body["usage"]["total_tokens"] -= 1
+    return body
+
+
+add(
+    "vision.second-time-fails",
+    "The second of two equal requests with a picture fails: its picture has no placeholders.",
+    {"reply": _again(lambda _: _failure("attempted to assign 64 image tokens to 0 placeholders")), **LIVE},
+    faults=["ROBUST-034"],
+    versions="0.5",
+    catches=["vision.again.answered"],
+    **AREA,
+)
+add(
+    "vision.second-time-cheaper",
+    "A picture that is cached has fewer prompt tokens than the first time.",
+    {"json": _again(_cheaper), **LIVE},
+    catches=["vision.again.same-usage"],
+    **AREA,
+)
+
+
+def _uncounted(asked: Callable[[Picture], bool]) -> Callable[..., list[int]]:
+    def stripped(prompt: list[int], body: Json) -> list[int]:
+        if not any(asked(one) for one in shown(body)):
+            return prompt
+        tokens = load()
+        break_, marks = tokens.encode("\n"), [tokens.special_ids[mark] for mark in (START, PAD, END)]
+        begin, end = prompt.index(marks[0]), len(prompt) - prompt[::-1].index(marks[2])
+        begin -= prompt[begin - 1 : begin] == break_
+        return prompt[:begin] + prompt[end + (prompt[end : end + 1] == break_) :]
+
+    return stripped
+
+
+add(
+    "vision.pictures-free",
+    "A picture has no prompt tokens.",
+    {"prompt": _uncounted(lambda one: one.width == SIDE)},
+    catches=["vision.usage.counted"],
+    **AREA,
+)
+add(
+    "vision.great-pictures-free",
+    "A picture of more than 300 pixels across has no prompt tokens.",
+    {"prompt": _uncounted(lambda one: one.width > 300 and one.height > 300)},
+    catches=["vision.usage.sizes"],
+    **AREA,
+)
+
+
+def _streamed(events: list[Event], exchange: Exchange) -> list[Event]:
+    for event in events if sees(exchange.body) else ():
+        if isinstance(event.data, dict) and event.data.get("usage"):
+            _cheaper(event.data)
+    return events
+
+
+add(
+    "vision.streams-cheaper",
+    "Streamed, a picture has fewer prompt tokens.",
+    {"events": only(HERE, _streamed)},
+    catches=["vision.stream.same-usage"],
+    **AREA,
+)
+
+
+def _unseen(turn: Turn, body: Json) -> Turn:
+    del body
+    turn.colours = []
+    return turn
+
+
+add(
+    "vision.pictures-dropped",
+    "The chat template leaves pictures out: the model never sees them, and nobody says so.",
+    {"prompt": _uncounted(lambda _: True), "turn": _unseen},
+    catches=["vision.colours.named", "vision.usage.counted", "vision.usage.sizes"],
+    **AREA,
+)

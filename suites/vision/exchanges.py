@@ -1,0 +1,132 @@
+"""Requests of the vision suite: chat with one-coloured pictures, made here, of many sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_vllm import Case, Recording, Request, Server, cases, exchange, picture
+
+QUESTION = "What colour is this picture? Answer with one word."
+#: Pixels of the picture that most requests show, and tokens of their answers.
+SIDE, TOKENS = 72, 8
+#: Tokens of answers that are written at the same time: long enough to be.
+LONG = 32
+COLOURS = {"red": (255, 0, 0), "green": (0, 160, 0), "blue": (0, 0, 255), "yellow": (255, 255, 0)}
+
+SIZES = ((32, 32), (64, 64), (100, 200), (224, 224), (336, 336), (300, 500), (500, 300), (640, 480))
+picture_size = cases("picture_size", [{"id": f"{w}x{h}", "width": w, "height": h} for w, h in SIZES])
+picture_lane = cases(
+    "picture_lane",
+    [{"id": f"{w}x{h}", "width": w, "height": h} for w, h in ((64, 96), (96, 64), (160, 128), (256, 256))],
+)
+picture_colour = cases("picture_colour", [{"id": name, "colour": name} for name in COLOURS])
+#: Pictures that a server may take or refuse: a single pixel, a strip, a line that few processors take; and
+#: the side of the good one that is sent then, which no other request shows.
+ODD = [
+    {"id": "pixel", "width": 1, "height": 1, "then": 65},
+    {"id": "strip", "width": 640, "height": 2, "then": 66},
+    {"id": "line", "width": 1, "height": 512, "then": 67},
+]
+picture_odd = cases("picture_odd", ODD)
+
+
+def shown(
+    server: Server, *urls: str, expect: int | None = 200, first: bool = False, **params: Any
+) -> Request:
+    """The question with pictures after it, or before it (`first`)."""
+    pictures = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    text = {"type": "text", "text": QUESTION}
+    content = [*pictures, text] if first else [text, *pictures]
+    given: dict[str, Any] = {"max_tokens": TOKENS, **calm(server), **params}
+    return server.chat([{"role": "user", "content": content}], expect=expect, **given)
+
+
+def calm(server: Server) -> dict[str, Any]:
+    """Asks a model that thinks not to."""
+    return {"chat_template_kwargs": {"enable_thinking": False}} if server.can("reasoning") else {}
+
+
+@exchange("vision.text")
+def vision_text(server: Server) -> Request:
+    """The question without a picture, in the same shape."""
+    return shown(server)
+
+
+@exchange("vision.image")
+def vision_image(server: Server) -> Request:
+    """The question with a grey square."""
+    return shown(server, picture(SIDE, SIDE))
+
+
+@exchange("vision.again")
+def vision_again(server: Server, vision_image: Recording) -> Request:
+    """The same request again, once it was answered."""
+    del vision_image
+    return shown(server, picture(SIDE, SIDE))
+
+
+@exchange("vision.third")
+def vision_third(server: Server, vision_again: Recording) -> Request:
+    """And a third time."""
+    del vision_again
+    return shown(server, picture(SIDE, SIDE))
+
+
+@exchange("vision.before")
+def vision_before(server: Server) -> Request:
+    """The picture first, then the question."""
+    return shown(server, picture(SIDE, SIDE), first=True)
+
+
+@exchange("vision.stream")
+def vision_stream(server: Server) -> Request:
+    """The question with the grey square, streamed."""
+    return shown(server, picture(SIDE, SIDE), stream=True, stream_options={"include_usage": True})
+
+
+@exchange("vision.sized")
+def vision_sized(server: Server, picture_size: Case) -> Request:
+    """A picture of some size."""
+    return shown(server, picture(picture_size["width"], picture_size["height"]))
+
+
+@exchange("vision.together")
+def vision_together(server: Server, picture_lane: Case, vision_third: Recording) -> Request:
+    """One of four pictures that are sent at once."""
+    del vision_third
+    sizes = picture_lane["width"], picture_lane["height"]
+    return shown(server, picture(*sizes), max_tokens=LONG, ignore_eos=True)
+
+
+@exchange("vision.named")
+def vision_named(server: Server, picture_colour: Case) -> Request:
+    """A picture of one colour, as large as the others."""
+    room = 600 if server.can("reasoning") else TOKENS
+    return shown(server, picture(224, 224, COLOURS[picture_colour["colour"]]), max_tokens=room)
+
+
+@exchange("vision.cut")
+def vision_cut(server: Server) -> Request:
+    """A picture whose second half is missing."""
+    head, _, data = picture(224, 224, COLOURS["red"]).partition(",")
+    return shown(server, f"{head},{data[: len(data) // 8 * 4]}", expect=None)
+
+
+@exchange("vision.odd")
+def vision_odd(server: Server, picture_odd: Case) -> Request:
+    """A picture of a shape that few expect."""
+    return shown(server, picture(picture_odd["width"], picture_odd["height"]), expect=None)
+
+
+@exchange("vision.after-cut")
+def vision_after_cut(server: Server, vision_cut: Recording) -> Request:
+    """A good picture, once the cut one was answered."""
+    del vision_cut
+    return shown(server, picture(68, 68))
+
+
+@exchange("vision.after-odd")
+def vision_after_odd(server: Server, picture_odd: Case, vision_odd: Recording) -> Request:
+    """A good picture, once an odd one was answered."""
+    del vision_odd
+    return shown(server, picture(picture_odd["then"], picture_odd["then"]))
