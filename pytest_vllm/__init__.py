@@ -101,11 +101,8 @@ __all__ = [
     "observe",
     "only_if",
     "parting",
-<<<<<<< HEAD
-    "regressed",
-=======
     "picture",
->>>>>>> f819a0779bdd43925e21978954174bfc206fefd2
+    "regressed",
     "schema_faults",
     "shape_faults",
     "text_of",
@@ -149,11 +146,8 @@ _HOMES = {
     "near_tie": "answers",
     "not_json": "answers",
     "parting": "answers",
-<<<<<<< HEAD
     "regressed": "measure.against",
-=======
     "picture": "images",
->>>>>>> f819a0779bdd43925e21978954174bfc206fefd2
     "schema_faults": "schemas",
     "shape_faults": "answers",
     "text_of": "answers",
