@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm import only_if
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_vllm import Recording, Recordings
+    from pytest_vllm import Recording, Recordings, Server
 
 Body = dict[str, Any]
 
@@ -19,7 +21,14 @@ DELTAS = {
     "redacted_thinking": (),
     "tool_use": ("input_json_delta",),
 }
+#: First version whose messages name the stop sequence that ended them.
+STOPS_FROM = "0.29.0"
 REASONS = ("end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal")
+
+
+def names_stops(server: Server) -> None:
+    """Raises NotRun for a vLLM that is known to call a stop sequence the end of the turn."""
+    only_if(server.at_least(STOPS_FROM), f"before {STOPS_FROM} vLLM names no stop sequence in messages")
 
 
 def wholes(recordings: Recordings) -> list[Recording]:

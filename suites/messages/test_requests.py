@@ -2,7 +2,7 @@
 
 from pytest_vllm import MUST, SHOULD, Case, Profile, Recording, Recordings, Server, check, need, only_if
 
-from .blocks import blocks, listed, prompt_tokens, spoken, wholes
+from .blocks import blocks, listed, names_stops, prompt_tokens, spoken, wholes
 from .exchanges import stop_of
 
 SPEC = "anthropic:messages"
@@ -98,8 +98,11 @@ def test_reason(vllm_recordings: Recordings) -> None:
 
 
 @check("messages.stop.sequence", MUST, spec=SPEC, needs=NEEDS)
-def test_sequence(messages_plain: Recording, messages_again: Recording, messages_stopped: Recording) -> None:
+def test_sequence(
+    vllm_server: Server, messages_plain: Recording, messages_again: Recording, messages_stopped: Recording
+) -> None:
     """A stop sequence ends the answer, is named, and is left out of the text."""
+    names_stops(vllm_server)
     stop = stop_of(messages_again)
     body = messages_stopped.ok
     whole, again = spoken(messages_plain.ok), spoken(messages_again.ok)

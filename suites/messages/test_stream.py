@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Recording, Recordings, check, need, only_if, parting, unexpected
+from pytest_vllm import MUST, Recording, Recordings, Server, check, need, only_if, parting, unexpected
 
 from .blocks import (
     DELTAS,
@@ -12,6 +12,7 @@ from .blocks import (
     kind,
     last_word,
     listed,
+    names_stops,
     pieces,
     prompt_tokens,
     spoken,
@@ -214,9 +215,13 @@ def test_reason_last(vllm_recordings: Recordings) -> None:
 
 @check("messages.stream.sequence", MUST, spec=SPEC, needs=NEEDS)
 def test_sequence(
-    messages_plain: Recording, messages_again: Recording, messages_stopped_stream: Recording
+    vllm_server: Server,
+    messages_plain: Recording,
+    messages_again: Recording,
+    messages_stopped_stream: Recording,
 ) -> None:
     """In a stream, too, a stop sequence ends the answer, is named, and is left out."""
+    names_stops(vllm_server)
     stop, whole, again = stop_of(messages_again), spoken(messages_plain.ok), spoken(messages_again.ok)
     only_if(whole, "the model answers with thoughts alone")
     need(stop in whole and whole == again, "the server does not repeat its own greedy answers")
