@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 FORMAT = "pytest-vllm-baseline"
 FORMAT_VERSION = 2
 HOLDS = (Verdict.PASS, Verdict.WAIVED)
+#: What a check that holds now may be said to have been before: it was asked, and did not hold.
+WRONG = (Verdict.FAIL, Verdict.ADVISORY, Verdict.UNDECIDED)
 
 
 class BaselineError(ValueError):
@@ -98,7 +100,7 @@ def compare(results: Iterable[Result], baseline: Baseline, *, partial: bool = Fa
     return Comparison(
         baseline,
         broken=tuple(sorted(c for c in both if before[c] in HOLDS and now[c] not in HOLDS)),
-        fixed=tuple(sorted(c for c in both if before[c] not in HOLDS and now[c] in HOLDS)),
+        fixed=tuple(sorted(c for c in both if before[c] in WRONG and now[c] in HOLDS)),
         new=tuple(sorted(now.keys() - before.keys())),
         gone=() if partial else tuple(sorted(before.keys() - now.keys())),
     )

@@ -107,8 +107,17 @@ def vllm_figures(vllm_profile: Profile, request: pytest.FixtureRequest) -> Figur
 
 @pytest.fixture(scope="session")
 def vllm_baseline(vllm_session: GateSession, vllm_profile_name: str) -> Baseline | None:
-    """What `--vllm-baseline` knows of the profile: verdicts and speeds; None without it."""
-    return vllm_session.baselines.get(vllm_profile_name)
+    """What `--vllm-baseline` knows of the profile: verdicts and speeds; None without it.
+
+    An empty one where it knows nothing of this profile, so that what is compared with it is undecided.
+    """
+    path = vllm_session.options.baseline
+    found = vllm_session.baselines.get(vllm_profile_name)
+    if found is not None or path is None:
+        return found
+    from pytest_vllm.baseline import Baseline  # noqa: PLC0415 - few runs need it
+
+    return Baseline(vllm_profile_name, "", path.name, simulated=False, verdicts={})
 
 
 @pytest.fixture(scope="session")

@@ -69,10 +69,18 @@ class Client:
     stepped: bool = False
 
 
-def doubts(client: Client, samples: Sequence[Sample], speed: float) -> list[Doubt]:
-    """What the client's own state says against the figures."""
+def doubts(client: Client, samples: Sequence[Sample], speed: float, *, counted: bool = False) -> list[Doubt]:
+    """What the client's own state says against the figures.
+
+    Args:
+        client: its state.
+        samples: the requests.
+        speed: the server's seconds per second of ours.
+        counted: whether the figures are the server's own counts, as on a simulator: a busy client does not
+            touch them.
+    """
     found = []
-    if client.seconds > 0 and client.cpu / client.seconds > BUSY:
+    if not counted and client.seconds > 0 and client.cpu / client.seconds > BUSY:
         share = client.cpu / client.seconds
         found.append(Doubt(f"the client was the limit: it took {share:.0%} of a processor core"))
     if client.asked and client.in_flight < DELIVERED * client.asked:

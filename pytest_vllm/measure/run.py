@@ -131,8 +131,9 @@ class _Run:
             asked=None if self.workload.open_loop or self.workload.requests else self.workload.streams,
             stepped=self.driver.stepped,
         )
-        found = doubts(client, samples, self.speed) if samples else []
-        if not self.server.simulated:  # which is judged by its own counts
+        simulated = self.server.simulated
+        found = doubts(client, samples, self.speed, counted=simulated) if samples else []
+        if not simulated:  # which is judged by its own counts
             told = [*self.around, *load.canaries, *samples]
             found += against_server(self.first, self.after, told, self.speed)
         return Measured(

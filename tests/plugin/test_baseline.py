@@ -59,7 +59,7 @@ def test_half_the_speed_of_the_last_time_is_no_go(gate: Gate) -> None:
 
     assert (first.exit, same.exit, slow.exit) == (0, 0, 1), slow.text
     assert slow.verdicts["throughput.decode.floor"] == "fail"
-    assert "it is to be at least 0.95 times" in slow.text.replace("\n      ", " ")
+    assert "it is to be at least 0.95 times" in " ".join(slow.text.split())
 
 
 def test_a_loss_that_only_a_baseline_tells_is_not_judged_without_one(gate: Gate) -> None:
@@ -72,3 +72,18 @@ def test_a_loss_that_only_a_baseline_tells_is_not_judged_without_one(gate: Gate)
     assert "there is no baseline: --vllm-baseline=FILE names one" in run.text.replace(
         "\n               ", " "
     )
+
+
+def test_a_baseline_without_this_profile_is_no_go_ahead(gate: Gate) -> None:
+    other = gate("--vllm-profile=sim", "--vllm-check=models", "--vllm-save-baseline=other.json")
+    run = gate(
+        "--vllm-profile=ours",
+        "--vllm-launcher=sim",
+        "--vllm-check=throughput.decode.floor",
+        "--vllm-baseline=other.json",
+        "--vllm-defect=performance.half-speed",
+        files={"vllm-profiles/ours.toml": SLOW},
+    )
+
+    assert (other.exit, run.exit) == (0, 21), run.text
+    assert "the baseline of other.json has no decode-tok-s" in " ".join(run.text.split())

@@ -35,6 +35,14 @@ def test_undecided_after_a_pass_is_broken() -> None:
     assert compare([result("a.held", Verdict.UNDECIDED)], baseline(), partial=True).broken == ("a.held",)
 
 
+def test_what_was_not_asked_before_is_not_fixed() -> None:
+    before = take(
+        [result("a.held", Verdict.NOT_RUN)], profile="p", version="", taken="2026-11-20", simulated=False
+    )
+
+    assert compare([result("a.held", Verdict.PASS)], before).fixed == ()
+
+
 def test_a_baseline_survives_its_file() -> None:
     assert from_json(to_json([baseline()]))["p"] == baseline()
 

@@ -110,7 +110,29 @@ add(
     {"step": _faster},
     area="performance",
     profile=SPARK,
-    catches=["throughput.decode.speed", "throughput.aggregate.speed", "throughput.prefill.speed"],
+    catches=["throughput.decode.speed", "throughput.prefill.speed"],
+)
+
+
+_TOLD = re.compile(
+    r"^(vllm:(?:inter_token_latency|time_per_output_token|time_to_first_token)_seconds_sum\S*) (\S+)$",
+    re.MULTILINE,
+)
+
+
+def _quartered(text: str, engine: Any) -> str:
+    del engine
+    return _TOLD.sub(lambda found: f"{found[1]} {float(found[2]) / 4}", text)
+
+
+add(
+    "throughput.clock-runs-slow",
+    "The server's histograms tell a quarter of the time that passed: speeds that no hardware has.",
+    # the step makes it live: a crowd this fast would only show how fast the simulator's own machine is
+    {"metrics": _quartered, "step": lambda seconds, _: seconds},
+    area="performance",
+    profile=SPARK,
+    catches=["performance.decode.possible", "throughput.aggregate.speed"],
 )
 
 
