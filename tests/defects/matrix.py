@@ -96,14 +96,21 @@ def outcome_of(name: str, *, full: bool = False) -> Outcome:
 
 
 def batches(names: Sequence[str]) -> list[list[str]]:
-    """What one process does in turn: what is booted first, one by one, then those that share recordings."""
+    """What one process does in turn: what is booted first, one by one, then those that share recordings.
+
+    Of these first what takes longest, the scripted ones, in smaller parts: else one process ends long after
+    the others.
+    """
     known = all_defects()
     alike: dict[object, list[str]] = defaultdict(list)
     for name in names:
         one = known[name]
         alike[(one.profile, one.needs, one.environ) if one.rewrites else name].append(name)
-    parts = [group[at : at + BATCH] for group in alike.values() for at in range(0, len(group), BATCH)]
-    return sorted(parts, key=lambda part: known[part[0]].rewrites)
+    parts = []
+    for group in alike.values():
+        size = BATCH if known[group[0]].area != "scripted" else BATCH // 3
+        parts += [group[at : at + size] for at in range(0, len(group), size)]
+    return sorted(parts, key=lambda part: (known[part[0]].rewrites, known[part[0]].area != "scripted"))
 
 
 def _outcomes_of(names: Sequence[str], full: bool) -> list[Outcome]:
