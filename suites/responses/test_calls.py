@@ -8,8 +8,9 @@ from .items import CALLS_FROM, DELTAS, applies, events, final, items, joined, ki
 SPEC = "openai:responses/object"
 MARKUP = "fault:vllm-project/vllm/issues/36435"
 CUT = "fault:vllm-project/vllm/issues/44348"
-NEEDS = ("responses", "tools.required")
-STREAMED = ("responses", "tools.required", "stream")
+#: `tools` too: without a parser of calls this interface reads a choice of tools and does nothing with it.
+NEEDS = ("responses", "tools", "tools.required")
+STREAMED = (*NEEDS, "stream")
 MARKS = ("<tool_call", "<function", "[TOOL_CALLS]", "<|python_tag|>", "<|tool_call", "<|channel|>")
 THOUGHT_MARKS = ("<think>", "</think>", "<|channel|>")
 

@@ -25,7 +25,7 @@ from .items import (
 OBJECT = "openai:responses/object"
 SPEC = "openai:responses-streaming"
 NEEDS = ("responses", "stream")
-CALLS = (*NEEDS, "tools.required")
+CALLS = (*NEEDS, "tools", "tools.required")
 AREA = ("responses.",)
 
 #: Settings that a response repeats as they were asked for.
