@@ -260,13 +260,7 @@ async def _prefix_cache(ask: Findings) -> Finding:
 
 
 def _cache_config(metrics: Recording) -> Mapping[str, str]:
-    if metrics.status != 200:
-        return {}
-    try:
-        found = Metrics(metrics.text).named("vllm:cache_config_info")
-    except ValueError:
-        return {}
-    return found[0].labels if found else {}
+    return Metrics(metrics.text).labels("vllm:cache_config_info") if metrics.status == 200 else {}
 
 
 async def _cached_tokens(ask: Findings) -> Finding:

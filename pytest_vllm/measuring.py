@@ -94,8 +94,7 @@ def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> di
 
     Returns what the report tells of it: both clients' figures, or `not-run` with the reason.
     """
-    called = handle.bench() if isinstance(handle, Benched) else None
-    if called is None or not isinstance(handle, Benched):
+    if not isinstance(handle, Benched) or (called := handle.bench()) is None:
         why = f"the launcher {state.server.launcher} has none to run; docker, podman and process have"
         if state.server.launcher == "process":
             why = "the server's command does not tell how vLLM is called: neither `vllm serve` nor its module"

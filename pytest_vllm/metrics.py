@@ -81,6 +81,11 @@ class Metrics:
         found = _by_name(self.text).get(name, [])
         return [sample for sample in found if labels.items() <= sample.labels.items()]
 
+    def labels(self, name: str) -> Mapping[str, str]:
+        """Labels of the first sample of that name, as an info metric tells them; empty when there is none."""
+        found = [] if self.fault else self.named(name)
+        return found[0].labels if found else {}
+
     def value(self, name: str, **labels: str) -> float | None:
         """The sum over all engines and label sets; None when there is no such sample."""
         found = self.named(name, **labels)

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.measure.estimates import TIMES
 from pytest_vllm.measure.measured import Decided
 from pytest_vllm.measure.statistics import Interval, Outcome, ratio_interval
 from pytest_vllm.wire.recording import Undecided
@@ -14,21 +15,13 @@ if TYPE_CHECKING:
     from pytest_vllm.baseline import Baseline
     from pytest_vllm.measure.measured import Measured
 
-#: Rates, which may not fall, and times, which may not grow.
-RATES = ("decode-tok-s", "aggregate-tok-s", "prefill-tok-s")
-TIMES = ("ttft", "ttft-cached", "tpot")
 #: What of a workload is how long it may take, and not what is done.
 _HOW_LONG = ("seconds", "goals", "patience")
 
 
 def kept(measured: Measured) -> dict[str, Any]:
     """What a baseline keeps of a load: its workload and every figure that nothing speaks against, as JSON."""
-    found: dict[str, Any] = {}
-    for name in (*RATES, *TIMES):
-        try:
-            found[name] = asdict(measured.sure(name))
-        except Undecided:
-            continue
+    found = {name: asdict(figure) for name, figure in measured.figures().items() if not measured.doubt(name)}
     return {"workload": _load(measured), "figures": found} if found else {}
 
 
@@ -42,20 +35,18 @@ def regressed(
 
     Args:
         measured: the load of this run.
-        name: one of `RATES` and `TIMES`.
+        name: of a rate, which may not fall, or a time, which may not grow.
         baseline: what was true.
         fraction: how much worse it may be, of the baseline's value.
         hardware: the profile's, now.
     """
-    before = baseline.loads.get(measured.key, {})
     try:
         now = measured.sure(name)
-        _comparable(measured, name, baseline, hardware)
+        then = _before(measured, name, baseline, hardware)
     except Undecided as reason:
         return Decided(Outcome.OPEN, None, str(reason))
-    then = Interval(**before["figures"][name])
     ratio = ratio_interval(now, then)
-    floor, ceiling = (1 - fraction, None) if name in RATES else (None, 1 + fraction)
+    floor, ceiling = (None, 1 + fraction) if name in TIMES else (1 - fraction, None)
     outcome = ratio.against(floor, ceiling)
     sure = f"{100 * (1 - 2 * ratio.error):.4g} %"
     limit = f"at least {floor:.3g}" if floor is not None else f"at most {ceiling:.3g}"
@@ -75,7 +66,8 @@ def regressed(
     return Decided(outcome, ratio, text)
 
 
-def _comparable(measured: Measured, name: str, baseline: Baseline, hardware: str) -> None:
+def _before(measured: Measured, name: str, baseline: Baseline, hardware: str) -> Interval:
+    """The figure of the baseline. Raises Undecided where it is none of this load on this deployment."""
     before = baseline.loads.get(measured.key, {})
     where = f"the baseline of {baseline.taken}"
     fault = ""
@@ -89,6 +81,7 @@ def _comparable(measured: Measured, name: str, baseline: Baseline, hardware: str
         fault = f"{where} was taken under another load: {json.dumps(before['workload'])[:200]}"
     if fault:
         raise Undecided(f"{fault}; save one of this deployment with --vllm-save-baseline=FILE")
+    return Interval(**before["figures"][name])
 
 
 def _load(measured: Measured) -> dict[str, Any]:

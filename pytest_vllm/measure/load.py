@@ -11,7 +11,6 @@ from pytest_vllm.measure.measured import Measured, Point
 from pytest_vllm.measure.samples import Sample, sample_of
 from pytest_vllm.measure.statistics import Outcome, Spending
 from pytest_vllm.measure.talk import followed
-from pytest_vllm.wire.recording import Undecided
 
 if TYPE_CHECKING:
     from array import array
@@ -274,11 +273,8 @@ class Load:
 
 def settled(seen: Measured, goal: Goal) -> bool:
     """Whether what was seen so far is enough for a goal."""
-    try:
-        found = seen.interval(goal.name, goal.kind)
-    except Undecided:
-        return False
-    if goal.within is not None and (found.high - found.low) / 2 > goal.within * abs(found.value):
-        return False
     decided = seen.decide(goal.name, floor=goal.floor, ceiling=goal.ceiling, kind=goal.kind)
-    return decided.outcome is not Outcome.OPEN
+    found = decided.interval
+    if found is None or decided.outcome is Outcome.OPEN:
+        return False
+    return goal.within is None or (found.high - found.low) / 2 <= goal.within * abs(found.value)

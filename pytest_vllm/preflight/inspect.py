@@ -70,9 +70,7 @@ def inspect_host(
         how.append(("gpus", "NVML"))
     if available is not None:
         how.append(("available", "/proc/meminfo"))
-    looked = usual_ports() if ports is None else ports
-    others = {kind: [one for one in which if one not in ours] for kind, which in looked.items()}
-    tenants = find_tenants(others)
+    tenants = find_tenants(ports, ours)
     if tenants:
         how.append(("tenants", "answers on the loopback"))
     taken = (
@@ -187,11 +185,13 @@ def is_taken(port: int) -> bool:
         return one.connect_ex((LOOPBACK, port)) == 0
 
 
-def find_tenants(ports: Mapping[str, Iterable[int]] | None = None) -> tuple[Tenant, ...]:
-    """Other servers of models, by their usual ports unless others are given, in that order."""
-    looked = usual_ports() if ports is None else ports
+def find_tenants(
+    ports: Mapping[str, Iterable[int]] | None = None, skip: Iterable[int] = ()
+) -> tuple[Tenant, ...]:
+    """Other servers of models, by their usual ports unless others are given, in that order but for `skip`."""
+    looked, ours = usual_ports() if ports is None else ports, set(skip)
     asked: list[tuple[Callable[[int], Tenant | None], int]] = [
-        (_ASK[kind], port) for kind, which in looked.items() for port in which
+        (_ASK[kind], port) for kind, which in looked.items() for port in which if port not in ours
     ]
     if not asked:
         return ()

@@ -22,9 +22,7 @@ cache_round = cases("cache_round", [{"id": name} for name in ("one", "two", "thr
 
 def block_size(scrape: str) -> int | None:
     """Tokens per block as `cache_config_info` tells it; None when it tells none."""
-    metrics = Metrics(scrape)
-    infos = [] if metrics.fault else metrics.named("vllm:cache_config_info")
-    labels = infos[0].labels if infos else {}
+    labels = Metrics(scrape).labels("vllm:cache_config_info")
     told = labels.get("effective_attention_block_size", "")
     told = told if told.isdigit() else labels.get("block_size", "")
     return int(told) if told.isdigit() and int(told) else None

@@ -56,8 +56,7 @@ def block(config: Recording) -> int:
 
 def capacity(config: Recording) -> int:
     """Tokens that the whole cache holds; 0 when that is not told."""
-    infos = _parsed(config.text).named("vllm:cache_config_info")
-    blocks = infos[0].labels.get("num_gpu_blocks", "") if infos else ""
+    blocks = _parsed(config.text).labels("vllm:cache_config_info").get("num_gpu_blocks", "")
     return int(blocks) * block(config) if blocks.isdigit() else 0
 
 

@@ -13,10 +13,9 @@ ONE = "fault:vllm-project/vllm/issues/27934"
 def config(scraped: Recording) -> dict[str, int]:
     """The numbers of `cache_config_info`. Raises Undecided when they are not told."""
     need(scraped.metrics_after, "the metrics were not scraped")
-    metrics = Metrics(scraped.metrics_after or "")
-    infos = [] if metrics.fault else metrics.named("vllm:cache_config_info")
-    need(infos, "cache_config_info is not there")
-    return {name: int(value) for name, value in infos[0].labels.items() if value.isdigit()}
+    labels = Metrics(scraped.metrics_after or "").labels("vllm:cache_config_info")
+    need(labels, "cache_config_info is not there")
+    return {name: int(value) for name, value in labels.items() if value.isdigit()}
 
 
 def tokens(scraped: Recording) -> int:

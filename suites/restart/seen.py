@@ -22,9 +22,8 @@ def restarted(seen: Restart | None, server: Server) -> TypeGuard[Restart]:
 def cache_tokens(scraped: Recording) -> int:
     """Tokens that the cache holds. Raises Undecided when the metrics do not tell."""
     need(scraped.status == 200, f"/metrics was answered with {scraped.status or scraped.error}")
-    metrics = Metrics(scraped.text)
-    infos = [] if metrics.fault else metrics.named("vllm:cache_config_info")
-    need(infos, "cache_config_info is not there")
-    told = {name: int(value) for name, value in infos[0].labels.items() if value.isdigit()}
+    labels = Metrics(scraped.text).labels("vllm:cache_config_info")
+    need(labels, "cache_config_info is not there")
+    told = {name: int(value) for name, value in labels.items() if value.isdigit()}
     need("num_gpu_blocks" in told and "block_size" in told, "cache_config_info tells no number of blocks")
     return told.get("kv_cache_size_tokens") or told["num_gpu_blocks"] * told["block_size"]

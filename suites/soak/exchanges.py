@@ -15,9 +15,7 @@ QUARTERS = 4
 
 def capacity(scrape: str) -> int:
     """Tokens that the cache holds. Raises Undecided where that is not told."""
-    metrics = Metrics(scrape)
-    infos = [] if metrics.fault else metrics.named("vllm:cache_config_info")
-    labels = infos[0].labels if infos else {}
+    labels = Metrics(scrape).labels("vllm:cache_config_info")
     blocks, size = labels.get("num_gpu_blocks", ""), labels.get("block_size", "")
     if not (blocks.isdigit() and size.isdigit()):
         undecided("cache_config_info tells no number of blocks")

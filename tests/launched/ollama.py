@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MODELS = ("qwen3:32b", "o'hara/llama3.2:3b")
 
@@ -49,3 +55,12 @@ class Answers(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
+
+
+@contextmanager
+def running(*, stubborn: bool = False, refuses: bool = False) -> Iterator[Ollama]:
+    """One that answers, on a free port."""
+    with Ollama(stubborn=stubborn, refuses=refuses) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()

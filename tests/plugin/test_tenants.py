@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.launched.ollama import MODELS, Ollama
+from tests.launched.ollama import MODELS, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.launched.ollama import Ollama
     from tests.plugin.running import Gate
 
 #: A process on this machine, as far as the gate can tell on a GPU: the simulator's program.
@@ -32,11 +32,9 @@ FILES = {"vllm-profiles/ours.toml": PROFILE}
 
 @pytest.fixture
 def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ollama]:
-    with Ollama() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with running() as server:
         monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{server.port}")
         yield server
-        server.shutdown()
 
 
 def test_a_tenant_is_told_and_left_alone(gate: Gate, ollama: Ollama) -> None:

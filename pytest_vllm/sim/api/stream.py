@@ -63,7 +63,9 @@ class Stream(Generation):
         """Send the response head."""
         server = self.server
         headers = [EVENT_STREAM, *server.extra_headers(self.call)]
-        status, headers = server.hooks.run("head", (200, headers), server.exchange(self.call))
+        status = 200
+        if server.hooks.has("head"):
+            status, headers = server.hooks.run("head", (status, headers), server.exchange(self.call))
         self.call.start(status, headers)
 
     def refuse(self, error: ApiError) -> None:
@@ -124,7 +126,8 @@ class Stream(Generation):
         self._end()
 
     def _end(self) -> None:
-        how = self.server.hooks.run("close", "end", self.server.exchange(self.call))
+        hooks = self.server.hooks
+        how = hooks.run("close", "end", self.server.exchange(self.call)) if hooks.has("close") else "end"
         if how == "end":
             self.call.end()
         elif how == "cut":

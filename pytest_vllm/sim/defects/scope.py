@@ -56,6 +56,11 @@ def after(number: int, function: Callable[..., Any]) -> Callable[..., Any]:
     return _when(lambda asked: asked > number, function)
 
 
+def first(number: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function the first `number` times it is asked; after that values pass unchanged."""
+    return _when(lambda asked: asked <= number, function)
+
+
 def every(number: int, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function each `number`-th time; in between values pass unchanged."""
     return _when(lambda asked: asked % number == 0, function)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +10,7 @@ from pytest_vllm.preflight import evict
 from pytest_vllm.preflight.evict import make_room, shares_memory
 from pytest_vllm.preflight.inspect import find_tenants, usual_ports
 from pytest_vllm.profile.model import Profile, ServerPart
-from tests.launched.ollama import MODELS, Answers, Ollama
+from tests.launched.ollama import MODELS, Answers, Ollama, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
 @pytest.fixture
 def ollama(request: pytest.FixtureRequest) -> Iterator[Ollama]:
     """One that runs; `indirect` parameters make it behave badly."""
-    with Ollama(**getattr(request, "param", {})) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with running(**getattr(request, "param", {})) as server:
         yield server
-        server.shutdown()
 
 
 def room(server: Ollama, *, evict: bool) -> list[str]:
@@ -76,12 +73,10 @@ def test_other_tenants_are_never_touched() -> None:
         def do_GET(self) -> None:  # noqa: N802 - as http.server calls it
             self._answer(200, {"total_slots": 1, "model_path": "/m/qwen3-32b-q5_k_m.gguf"})
 
-    with Ollama() as server:
+    with running() as server:
         server.RequestHandlerClass = Llama
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         said: list[str] = []
         (tenant,) = make_room(said.append, evict=True, ports={"llama.cpp": [server.port]})
-        server.shutdown()
 
         assert tenant.kind == "llama.cpp"
         assert server.asked == []

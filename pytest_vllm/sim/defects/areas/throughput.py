@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.make import slower
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import COMPLETIONS, only
+from pytest_vllm.sim.defects.scope import COMPLETIONS, first, only
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.reply import Exchange
@@ -184,23 +184,10 @@ def _first_of(asked: str) -> Any:
     return {"body": compiling, "step": slow}
 
 
-def _compiled_late() -> dict[str, Any]:
-    warm: list[bool] = []
-
-    def slow(seconds: float, engine: Engine) -> float:
-        del engine
-        if warm:
-            return seconds
-        warm.append(True)
-        return seconds + 90
-
-    return {"step": slow}
-
-
 add(
     "throughput.first-request-compiles",
     "Kernels are compiled for a minute and a half once the first request has come.",
-    _compiled_late(),
+    {"step": first(1, lambda seconds, _: seconds + 90)},
     profile=HYBRID,
     catches=["throughput.first-request.warm"],
 )
