@@ -53,6 +53,7 @@ class Capacity:
     prefix_caching: bool = True
     by_priority: bool = False
     drafted: int = 0
+    drafts_as_matched: bool = False
     chunked_prefill: bool = True
     kv_memory: float = 2.0 * GIB
     kv_bytes: float = 2048.0
@@ -96,6 +97,7 @@ def capacity_of(
         prefix_caching=caches(args, version, shape),
         by_priority=args.get("scheduling_policy") == "priority",
         drafted=drafted_tokens(args),
+        drafts_as_matched=drafts(args).get("method") == "suffix",
         chunked_prefill=chunked,
         kv_bytes=kv_bytes,
         activation=activation,
@@ -126,8 +128,14 @@ def kv_memory(args: Arguments, version: Version, machine: Hardware, shape: Model
 
 def drafted_tokens(args: Arguments) -> int:
     """Tokens that are drafted per step; a method that brings its own number drafts one."""
+    config = drafts(args)
+    return int(config.get("num_speculative_tokens") or 1) if config else 0
+
+
+def drafts(args: Arguments) -> dict[str, Any]:
+    """What is said of speculative decoding; empty where there is none."""
     config = args.values.get("speculative_config")
-    return int(config.get("num_speculative_tokens") or 1) if isinstance(config, dict) else 0
+    return config if isinstance(config, dict) else {}
 
 
 def batch_limits(args: Arguments, version: Version, machine: Hardware) -> tuple[int, int]:

@@ -40,7 +40,7 @@ class Engine:
         self.capacity, self.clock, self.hooks = capacity, clock, hooks
         self.stats = Stats.of(capacity.max_model_len)
         self.scheduler = Scheduler(capacity, clock, hooks, self.stats)
-        self.drafts = Drafts(capacity.drafted)
+        self.drafts = Drafts(capacity.drafted, capacity.drafts_as_matched)
         self.asleep = False
         self.paused = False
         self.dead = False
@@ -112,7 +112,7 @@ class Engine:
             else:
                 decoding += 1
         seconds = self.hooks.run(
-            "step", self.capacity.pace.step(decoding * (1 + self.drafts.size), prefill, context), self
+            "step", self.capacity.pace.step(decoding * (1 + self.drafts.next), prefill, context), self
         )
         self.stats.observe("iteration_tokens_total", prefill + decoding)
         now = self.clock.now()

@@ -123,7 +123,7 @@ def _drafts(name: str, base: dict[str, str], server: Server) -> list[tuple[dict[
     if "per_pos" in name:
         return [({**base, "position": str(at)}, count) for at, count in enumerate(drafts.accepted)]
     if "draft_tokens" in name:
-        return [(base, drafts.made * drafts.size)]
+        return [(base, drafts.tokens)]
     return [(base, sum(drafts.accepted) if "accepted" in name else drafts.made)]
 
 

@@ -12,6 +12,7 @@ from pytest_vllm.sim.clock import Clock
 from pytest_vllm.sim.defects.hooks import Hooks
 from pytest_vllm.sim.engine.blocks import BlockPool, block_keys
 from pytest_vllm.sim.engine.core import Engine
+from pytest_vllm.sim.engine.drafts import Drafts
 from pytest_vllm.sim.engine.sequence import Sequence
 
 if TYPE_CHECKING:
@@ -244,6 +245,18 @@ def test_drafts_change_the_pace_and_not_the_text(sim: Client, simulated: Callabl
     assert count("draft_tokens") == 3 * count("drafts")
     assert count("accepted_tokens_per_pos") == count("accepted_tokens")
     assert drafting.chat("Hi", temperature=1, min_p=0.1).status == 400
+
+
+def test_suffix_decoding_drafts_as_many_as_matched() -> None:
+    """A draft is one longer than what was right before, and never longer than asked for: not always 32."""
+    drafts = Drafts(3, as_matched=True)
+    lengths, right = [], []
+    for _ in range(4):
+        lengths.append(drafts.next)
+        right.append(drafts.right(room=100))
+
+    assert (lengths, right) == ([1, 2, 3, 1], [1, 2, 0, 1])
+    assert (drafts.tokens, drafts.made, drafts.accepted) == (7, 4, [3, 1, 0])
 
 
 @pytest.mark.parametrize(("by_priority", "order"), [(False, "abc"), (True, "bca")])
