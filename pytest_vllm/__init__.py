@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from pytest_vllm.gauges import Reading
     from pytest_vllm.images import picture
     from pytest_vllm.locate import case_file
-    from pytest_vllm.measure.against import regressed
+    from pytest_vllm.measure.against import regressed, times
     from pytest_vllm.measure.growth import growth
     from pytest_vllm.measure.measured import Decided, Measured
     from pytest_vllm.measure.samples import Sample
     from pytest_vllm.measure.statistics import Interval, Outcome
     from pytest_vllm.measure.workload import Goal, Kind, Prompts, Slo, Workload
-    from pytest_vllm.measurements import measurement
+    from pytest_vllm.measurements import Measurements, measurement
     from pytest_vllm.metrics import Metrics
     from pytest_vllm.preflight.roofline import Roofline
     from pytest_vllm.profile.derived import Figures
@@ -72,6 +72,7 @@ __all__ = [
     "Interval",
     "Kind",
     "Measured",
+    "Measurements",
     "Metrics",
     "Outcome",
     "Profile",
@@ -106,6 +107,7 @@ __all__ = [
     "schema_faults",
     "shape_faults",
     "text_of",
+    "times",
     "undecided",
     "unexpected",
 ]
@@ -121,6 +123,7 @@ _HOMES = {
     "Interval": "measure.statistics",
     "Kind": "measure.workload",
     "Measured": "measure.measured",
+    "Measurements": "measurements",
     "Outcome": "measure.statistics",
     "Prompts": "measure.workload",
     "Sample": "measure.samples",
@@ -147,6 +150,7 @@ _HOMES = {
     "not_json": "answers",
     "parting": "answers",
     "regressed": "measure.against",
+    "times": "measure.against",
     "picture": "images",
     "schema_faults": "schemas",
     "shape_faults": "answers",

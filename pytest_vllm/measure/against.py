@@ -1,4 +1,4 @@
-"""Figures that a baseline keeps of a load, and whether the same load has become worse since."""
+"""One load against another: of the same run, or of a baseline, and what that keeps of it."""
 
 from __future__ import annotations
 
@@ -64,6 +64,14 @@ def regressed(
             else f"; undecided: about {more * measured.seconds:.0f} s of load would decide it"
         )
     return Decided(outcome, ratio, text)
+
+
+def times(now: Measured, before: Measured, name: str) -> Interval:
+    """How many times a figure of another load it is in this one, with the noise of both.
+
+    Raises Undecided where one of them is not known.
+    """
+    return ratio_interval(now.sure(name), before.sure(name))
 
 
 def _before(measured: Measured, name: str, baseline: Baseline, hardware: str) -> Interval:

@@ -5,7 +5,8 @@ So intervals come from a block bootstrap, whole runs of neighbours drawn togethe
 for while values still arrive: each look spends a part of the allowed error (`Spending`), so that looking
 often does not make a false alarm likelier.
 
-Sources: Künsch 1989 (moving blocks), Lan and DeMets 1983 (spending the error over looks).
+Sources: Künsch 1989 (moving blocks), Lan and DeMets 1983 (spending the error over looks), Kim and DeMets 1987
+(by a power of the share).
 """
 
 from __future__ import annotations
@@ -110,14 +111,15 @@ class Spending:
 
     @property
     def error(self) -> float:
-        """The error of the last look: alpha times what the spent share grew by since the look before.
+        """The error of the last look: alpha times what the square of the spent share grew by since the last.
 
-        Without a look, all of it.
+        Squares leave most of it to the last look: an early one is for what lies far from its bound, and that
+        is found with little. Without a look, all of it.
         """
         if not self.looks:
             return self.alpha
         before = self.looks[-2] if len(self.looks) > 1 else 0.0
-        return self.alpha * max(self.looks[-1] - before, 1e-4)
+        return self.alpha * max(self.looks[-1] ** 2 - before**2, 1e-4)
 
 
 def mean_interval(values: Sequence[float], error: float = ALPHA, block: int | None = None) -> Interval:

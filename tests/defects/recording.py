@@ -20,6 +20,7 @@ from pytest_vllm.session import GateSession, flags_of, with_defects
 from pytest_vllm.sim.api.reply import Exchange
 from pytest_vllm.sim.defects.rewrite import Recorded, rewritten_metrics
 from pytest_vllm.sim.defects.rewrite import rewritten as spoil
+from pytest_vllm.sim.defects.scope import acts_on
 from tests.defects.judging import View
 
 if TYPE_CHECKING:
@@ -76,16 +77,30 @@ def rewritten(view: View, *defects: Defect) -> View:
     """The recordings of a healthy server as a broken one would have answered.
 
     A recording that no defect touches stays the same object. Without a defect, streams come out as defects
-    leave them: an event a chunk.
+    leave them: an event a chunk. With one, they have to be so already.
     """
-    names = [defect.name for defect in defects]
-    changed = {key: _rewritten(one, names) for key, one in view.recordings.items()}
+    changed = {key: _rewritten(one, defects) for key, one in view.recordings.items()}
     return replace(view, recordings=changed)
 
 
-def _rewritten(one: Recording, defects: list[str]) -> Recording:
-    if one.status is None or one.aborted:
+def _touched(one: Recording, defects: Sequence[Defect]) -> bool:
+    """Whether a defect acts at a point that this answer comes by."""
+    points = {"metrics"} if one.metrics_before is not None or one.metrics_after is not None else set()
+    kind = next((value for name, value in one.headers if name.lower() == "content-type"), "")
+    if one.request.path.startswith("/metrics"):
+        points |= {"metrics", "reply"}
+    elif kind.startswith("text/event-stream"):
+        points |= {"head", "events", "chunk"}
+    else:
+        points |= {"json", "reply"}
+    acting = [defect.on[point] for defect in defects for point in points & defect.on.keys()]
+    return any(acts_on(function, one.request.path) for function in acting)
+
+
+def _rewritten(one: Recording, among: Sequence[Defect]) -> Recording:
+    if one.status is None or one.aborted or (among and not _touched(one, among)):
         return one
+    defects = [defect.name for defect in among]
     request = one.request
     headers = {name.lower(): value for name, value in request.headers.items() if value is not None}
     exchange = Exchange(request.method, request.path, headers, request.json)

@@ -48,7 +48,15 @@ def only(paths: Sequence[str], function: Callable[..., Any]) -> Callable[..., An
 
         return limited
 
-    return remembering(make)
+    scoped = remembering(make)
+    scoped.paths = tuple(paths)  # type: ignore[attr-defined]
+    return scoped
+
+
+def acts_on(function: Callable[..., Any], path: str) -> bool:
+    """Whether a function may change what is answered under a path: not where `only` keeps it from that."""
+    paths = getattr(function, "paths", None)
+    return paths is None or path.startswith(paths)
 
 
 def after(number: int, function: Callable[..., Any]) -> Callable[..., Any]:

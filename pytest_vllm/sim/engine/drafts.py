@@ -12,8 +12,8 @@ RIGHT = (1, 3, 0, 2)
 class Drafts:
     """`size` tokens are drafted each time, 0 for none; `accepted` counts by position in the draft.
 
-    Where drafts are `as_matched`, as those of suffix decoding are, `size` is the most: drafted are as many as the
-    text so far was seen before, so one more than was right the last time.
+    Where drafts are `as_matched`, as those of suffix decoding are, `size` is the most: drafted are as many as
+    the text so far was seen before, so one more than was right the last time.
     """
 
     size: int = 0

@@ -27,6 +27,20 @@ slower(
     faults=["PERF-002", "PERF-006"],
     catches=["throughput.decode.floor", "throughput.decode.per-token", "throughput.aggregate.floor"],
 )
+
+
+@defect(
+    "throughput.falls-when-full",
+    on="step",
+    profile="rtxpro6000-bf16",
+    faults=["PERF-019"],
+    catches=["throughput.aggregate.grows"],
+)
+def falls_when_full(seconds: float, engine: Engine) -> float:
+    """Beyond six sequences no graph was captured: a step takes four times as long."""
+    return seconds * 4 if len(engine.running) > 6 else seconds
+
+
 slower(
     "throughput.chunked-prefill-hybrid",
     "Chunked prefill on a hybrid model costs nine tenths of the speed.",

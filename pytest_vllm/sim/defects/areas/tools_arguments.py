@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.sim.defects.calls import STREAM, arguments, values
+from pytest_vllm.sim.defects.calls import HERE, STREAM, arguments, threads, values
+from pytest_vllm.sim.defects.registry import defect
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.api.events import Event
+    from pytest_vllm.sim.api.reply import Exchange
 
 VALUES = ["tools.forced.exact", "tools.forced.exact-stream", "tools.value", "tools.value-stream"]
 STREAMED = ["tools.value-stream", "tools.calls.object", "tools.forced.parity"]
@@ -208,6 +213,24 @@ arguments(
     area="tools",
     catches=["tools.value", "tools.calls.valid", "tools.empty"],
 )
+
+
+@defect(
+    "tools.last-piece-lost",
+    on="events",
+    paths=HERE,
+    faults=["STREAM-005"],
+    versions="0.18 with GLM parsers",
+    catches=["tools.value-stream", "tools.calls.object"],
+)
+def last_piece_lost(events: list[Event], exchange: Exchange) -> list[Event]:
+    """The last piece of a call's arguments falls together with the finish reason, and is not passed on."""
+    del exchange
+    for parts in threads(events).values():
+        pieces = [part["function"] for part in parts if part.get("function", {}).get("arguments")]
+        if len(pieces) > 1:
+            pieces[-1]["arguments"] = ""
+    return events
 
 
 def json_of(text: str) -> Any:
