@@ -1,18 +1,22 @@
 """Rehearses every built-in profile on the simulator, and tells verdict and time of each.
 
-Run `python -m tests.bench.rehearsals [PROFILE …]`. One row a profile: the verdict, seconds on the clock, and
-CPU seconds (user and system) of the whole run, its simulator included, for machines that do other things too.
-Ends with 1 when a profile is no GO or takes longer than 20 s.
+    python -m tests.bench.rehearsals [PROFILE …]     one after the other, none may take longer than 20 s
+    python -m tests.bench.rehearsals --workers 2     two at once: their times are told, and not judged
+
+One row a profile: the verdict, seconds on the clock, and alone also CPU seconds (user and system) of the whole
+run, its simulator included, for machines that do other things too. Ends with 1 when a profile is no GO or late.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pytest_vllm.profile.load import names
@@ -23,12 +27,21 @@ ALLOWED = 20.0
 SCRIPTED = "scripted"
 
 
-def main(wanted: list[str]) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Rehearse and print; the exit status."""
-    rows = [_rehearse(name) for name in wanted or _built_in()]
-    slow = [name for name, _, seconds in rows if seconds > ALLOWED]
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.rehearsals", description=__doc__)
+    parser.add_argument("profiles", nargs="*", metavar="PROFILE", help="all that are built in, unless given")
+    parser.add_argument("--workers", type=int, default=1, help="how many at once")
+    options = parser.parse_args(argv)
+    wanted = options.profiles or _built_in()
+    started = time.monotonic()
+    alone = options.workers == 1
+    with ThreadPoolExecutor(options.workers) as pool:
+        rows = list(pool.map(lambda name: _rehearse(name, alone=alone), wanted))
+    slow = [name for name, _, seconds in rows if alone and seconds > ALLOWED]
     no_go = [name for name, answer, _ in rows if answer != "GO"]
-    print(f"\n{len(rows)} profiles, {len(rows) - len(no_go)} GO, {len(slow)} above {ALLOWED:g} s")
+    late = f", {len(slow)} above {ALLOWED:g} s" if alone else ""
+    print(f"\n{len(rows)} profiles, {len(rows) - len(no_go)} GO{late}; {time.monotonic() - started:.0f} s")
     return 1 if slow or no_go else 0
 
 
@@ -37,7 +50,7 @@ def _built_in() -> list[str]:
         return [one.name for one in names(Path(nobodys)) if SCRIPTED not in one.name]
 
 
-def _rehearse(name: str) -> tuple[str, str, float]:
+def _rehearse(name: str, *, alone: bool) -> tuple[str, str, float]:
     """Name, answer, seconds; the row is printed on the way."""
     with tempfile.TemporaryDirectory(prefix="vllm-rehearsal-") as folder:
         command = [
@@ -49,15 +62,14 @@ def _rehearse(name: str) -> tuple[str, str, float]:
         seconds, after = time.monotonic() - started, os.times()
         report = next(Path(folder).glob("runs/*/report.json"), None)
         told = json.loads(report.read_text("utf-8")) if report else {}
-    cpu = sum(after[2:4]) - sum(before[2:4])
+    cpu = f" {sum(after[2:4]) - sum(before[2:4]):6.1f} s CPU" if alone else ""
     answer = told["answer"]["answer"] if told else f"exit status {run.returncode}"
     verdicts = [one["verdict"] for one in told.get("results", ())]
     decided = f"{verdicts.count('pass'):5} pass {verdicts.count('undecided'):3} undecided"
-    print(f"{name:24} {answer:10} {seconds:6.1f} s {cpu:6.1f} s CPU  {decided}", flush=True)
-    for line in [] if answer == "GO" else run.stdout.splitlines()[-12:]:
-        print(f"    {line}", flush=True)
+    row = f"{name:24} {answer:10} {seconds:6.1f} s{cpu}  {decided}"
+    print("\n    ".join([row, *([] if answer == "GO" else run.stdout.splitlines()[-12:])]), flush=True)
     return name, answer, seconds
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
