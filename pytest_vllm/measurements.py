@@ -157,9 +157,10 @@ class Measurements:
         return self._read[key]
 
     def keys(self) -> tuple[str, ...]:
-        """The keys of all measurements that are on disk, sorted."""
+        """The keys of all measurements that are on disk, or were when they were read; sorted."""
         files = sorted(self.folder.glob("[!.]*.json")) if self.folder.is_dir() else []
-        return tuple(sorted(str(json.loads(path.read_text("utf-8"))["key"]) for path in files))
+        there = {str(json.loads(path.read_text("utf-8"))["key"]) for path in files}
+        return tuple(sorted(there | self._read.keys()))
 
     def path(self, key: str) -> Path:
         """Where one lies."""
