@@ -42,7 +42,7 @@ def write(
 
 def _entry(outcome: Outcome) -> dict[str, object]:
     entry = asdict(outcome)
-    del entry["reasons"], entry["seconds"]
+    del entry["reasons"]
     return {**entry, "caught": outcome.caught, "diagnosed": outcome.diagnosed}
 
 
@@ -59,9 +59,11 @@ def _markdown(
         "judged by every check of the suites that needs no load, one that must be booted (live) by",
         f"{'every check' if full else PART}.",
         "Made by `python -m tests.defects.matrix`; do not edit. Checks in the order of the verdict.",
+        "Seconds are those of recording and judging, beside other defects on the same cores; recordings that",
+        "several share are made before.",
         "",
-        "| defect | area | judged by | caught by | also failing elsewhere | undecided |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| defect | area | judged by | caught by | also failing elsewhere | undecided | s |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
         *[_row(outcome) for outcome in outcomes],
         "",
         "## Checks and their killers",
@@ -82,6 +84,7 @@ def _row(outcome: Outcome) -> str:
         caught or "**missed**",
         _some(outcome.unrelated),
         str(outcome.undecided),
+        f"{outcome.seconds:.1f}",
     ]
     return f"| {' | '.join(cells)} |"
 

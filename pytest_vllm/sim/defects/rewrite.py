@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from pytest_vllm.sim.api.events import read, wire
@@ -66,14 +68,11 @@ def _metrics(hooks: Hooks, answer: Recorded, exchange: Exchange) -> Recorded:
 
 
 def _stream(hooks: Hooks, answer: Recorded, exchange: Exchange) -> Recorded:
-    ends: list[tuple[int, float]] = []
-    size = 0
-    for at, chunk in answer.chunks:
-        size += len(chunk)
-        ends.append((size, at))
+    ends = list(accumulate(len(chunk) for _, chunk in answer.chunks))
     events = []
     for event, end in read(b"".join(chunk for _, chunk in answer.chunks)):
-        event.when = next((at for position, at in ends if position >= end), 0.0)
+        place = bisect_left(ends, end)
+        event.when = answer.chunks[place][0] if place < len(ends) else 0.0
         events.append(event)
     status, headers = hooks.run("head", (answer.status, list(answer.headers)), exchange)
     chunks: Chunks = []
