@@ -15,7 +15,7 @@ LEFT = 0.75
 def test_grows(
     vllm_measurements: Measurements, throughput_decode: Measured, throughput_aggregate: Measured
 ) -> None:
-    """More streams get together no fewer tokens per second than fewer streams do, or one."""
+    """More streams get together no fewer tokens per second than fewer streams do."""
     others = [one for one in _aggregates(vllm_measurements) if one.key != throughput_aggregate.key]
     fewer = [one for one in (throughput_decode, *others) if _like(one, throughput_aggregate)]
     only_if(fewer, "no load of this run asks the same of fewer streams")
