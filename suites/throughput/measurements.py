@@ -40,7 +40,7 @@ RELAYED = 8
 #: How much surer a speed is to be than the loss that is allowed, and the finest that is asked for.
 SURE, FINEST = 3.0, 0.005
 #: How well a speed is to be known that no bound is set for, so that loads can be compared.
-ROUGH = 0.2
+ROUGH = 0.5
 #: Tokens of an answer whose form is constrained; no other load asks for so many.
 FORMED = 47
 
