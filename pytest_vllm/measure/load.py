@@ -83,7 +83,7 @@ class Load:
         self._accepting = True
         self._budget = self.workload.seconds / self.speed
         self._every = (
-            max(0.02, self._budget / 40) if self.simulated else min(1.0, max(0.05, self._budget / 12))
+            max(0.02, self._budget / 80) if self.simulated else min(1.0, max(0.05, self._budget / 12))
         )
         self._due: float | None = None
         self._arrivals: Iterator[float] = iter(())

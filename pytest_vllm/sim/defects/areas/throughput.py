@@ -192,7 +192,7 @@ def _first_of(asked: str) -> Any:
         del engine
         if len(seen) == 1:
             seen.append("compiled")
-            return seconds + 20
+            return seconds + 45
         return seconds
 
     return {"body": compiling, "step": slow}
@@ -212,7 +212,7 @@ for _name, _asked, _what, _check in (
 ):
     add(
         f"throughput.{_name}-compiles-slowly",
-        f"A new {_what} is compiled for twenty seconds, and everybody waits.",
+        f"A new {_what} is compiled for three quarters of a minute, and everybody waits.",
         _first_of(_asked),
         profile=HYBRID,
         catches=[_check],
