@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.unit.measure.swarm.conftest import Null
 
 KIND = Kind("null", Prompts(tokens=16), output=None)
-#: Seconds that a loaded machine with two cores may be late in the middle of many; none may be early.
+#: Seconds that a client on a busy machine may be wrong in the middle of many; none may be early.
 LATE, EARLY = 0.005, 0.0005
 
 
@@ -28,15 +28,25 @@ def load(null: Null, crew: Crew | None, **workload: Any) -> Measured:
     return perform("swarm", asked, null.server, crew=crew)
 
 
+def apart(measured: Measured, rows: list[dict[str, Any]]) -> list[float]:
+    """How far times of sending are from those at which the server got the requests, but for a shift."""
+    late = [row["arrived"] - one.sent for row, one in zip(rows, measured.samples, strict=True)]
+    return [one - median(late) for one in late]
+
+
 def test_first_tokens_and_gaps_are_those_of_the_server(null: Null, crew: Crew) -> None:
     measured = load(null, crew, streams=6, requests=18)
 
+    rows = null.truth()
     firsts = [one.deltas[0] - one.sent for one in measured.samples]
-    gaps = [gap for one in measured.samples for gap in one.gaps]
+    wrong = [first - (row["written"][0] - row["arrived"]) for first, row in zip(firsts, rows, strict=True)]
     assert min(firsts) >= FIRST - EARLY
-    assert median(firsts) <= FIRST + LATE
-    assert len(gaps) == 18 * (EVENTS - 1)
-    assert median(gaps) == pytest.approx(GAP, abs=GAP / 10)
+    assert median(map(abs, wrong)) <= LATE
+    gaps = [gap for one in measured.samples for gap in one.gaps]
+    wrote = [after - before for row in rows for before, after in pairwise(row["written"])]
+    assert len(gaps) == len(wrote) == 18 * (EVENTS - 1)
+    assert min(wrote) < 1.5 * GAP
+    assert median(gaps) == pytest.approx(median(wrote), abs=GAP / 10)
 
 
 def test_every_request_is_counted_once(null: Null, crew: Crew) -> None:
@@ -53,12 +63,7 @@ def test_every_request_is_counted_once(null: Null, crew: Crew) -> None:
 def test_both_workers_share_one_time(null: Null, crew: Crew) -> None:
     measured = load(null, crew, streams=6, requests=18)
 
-    rows = null.truth()
-    apart = [
-        (row["arrived"] - rows[0]["arrived"]) - (one.sent - measured.samples[0].sent)
-        for row, one in zip(rows, measured.samples, strict=True)
-    ]
-    assert median(map(abs, apart)) <= LATE
+    assert median(map(abs, apart(measured, null.truth()))) <= LATE
 
 
 def test_a_rate_that_is_shared_keeps_its_arrivals(null: Null, crew: Crew) -> None:
@@ -66,20 +71,21 @@ def test_a_rate_that_is_shared_keeps_its_arrivals(null: Null, crew: Crew) -> Non
 
     wanted = list(islice(Script(Workload(rate=60.0), "").arrivals(), 31))
     assert sorted(one.intended for one in measured.samples) == pytest.approx(wanted, abs=1e-6)
-    late = [row["arrived"] - at for row, at in zip(null.truth(), wanted, strict=True)]
-    assert median(abs(one - median(late)) for one in late) <= LATE
-    assert all(one.ttft is not None and one.ttft >= one.deltas[0] - one.sent for one in measured.samples)
+    assert all(one.sent >= one.intended for one in measured.samples)
+    assert median(map(abs, apart(measured, null.truth()))) <= LATE
 
 
-def test_one_process_and_two_workers_find_the_same(null: Null, crew: Crew) -> None:
-    alone, both = (load(null, which, streams=4, seconds=0.8) for which in (None, crew))
+@pytest.mark.parametrize("clients", [1, 2])
+def test_one_process_and_two_workers_find_what_the_server_did(null: Null, crew: Crew, clients: int) -> None:
+    measured = load(null, crew if clients == 2 else None, streams=4, seconds=0.8)
 
-    for name in ("decode-tok-s", "aggregate-tok-s", "tpot"):
-        one, two = alone.interval(name), both.interval(name)
-        assert two.value == pytest.approx(one.value, rel=0.1), name
-    assert both.doubts == ()
-    decided = both.decide("decode-tok-s", floor=50.0), both.decide("decode-tok-s", floor=200.0)
-    assert [one.holds for one in decided] == [True, False]
+    rows = null.truth()
+    wrong = [
+        (one.deltas[-1] - one.deltas[0]) - (row["written"][-1] - row["written"][0])
+        for one, row in zip(measured.samples, rows, strict=True)
+    ]
+    assert median(map(abs, wrong)) <= LATE
+    assert measured.doubt("decode-tok-s") == ""
 
 
 def test_a_server_that_is_not_there_is_told(crew: Crew, null: Null) -> None:
