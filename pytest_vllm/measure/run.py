@@ -19,7 +19,7 @@ from pytest_vllm.measure.health import against_server, doubts
 from pytest_vllm.measure.load import Load
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.samples import sample_of
-from pytest_vllm.measure.sender import Part, Sender
+from pytest_vllm.measure.sender import CONNECTIONS, Part, Sender
 from pytest_vllm.measure.statistics import percentile
 from pytest_vllm.measure.swarm.crew import Spoiled
 from pytest_vllm.measure.swarm.spread import Spread
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pytest_vllm.measure.workload import Kind, Workload
     from pytest_vllm.target import Server
 
-#: Connections that are opened before a load, at most.
-CONNECTIONS = 1024
 #: Seconds of the server's clock for its queue to empty, and of the wall's at least.
 EMPTYING, LEAST_EMPTYING = 5.0, 2.0
 #: Tokens of a warm-up answer, at most.

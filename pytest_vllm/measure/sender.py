@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_vllm.measure.health import Doubt
     from pytest_vllm.measure.workload import Script, Workload
 
+#: Connections that are opened before a load, at most.
+CONNECTIONS = 1024
 #: Answers of the load that are kept as text.
 KEPT = 40
 #: Bytes of responses that are kept unread, at most.

@@ -26,7 +26,7 @@ from locust.env import Environment
 
 from pytest_vllm.measure.asking import Asking
 from pytest_vllm.measure.driver import Driver
-from pytest_vllm.measure.sender import Part, Sender
+from pytest_vllm.measure.sender import CONNECTIONS, Part, Sender
 from pytest_vllm.measure.swarm.stream import MESSAGE, Stream, lines_of
 from pytest_vllm.measure.workload import Script, Workload
 from pytest_vllm.target import Server
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 TICK, RETRY, POLL = 0.05, 0.5, 0.001
 #: Records in one message, records made before others get their turn, lags that are told at most.
 BATCH, FEW, LAGS = 200, 20, 20_000
-#: Connections that are opened before a load, at most.
-CONNECTIONS = 1024
 
 
 class Worker:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_vllm.measure.swarm.clocks import Offset, offset_of, uncertainty
 from pytest_vllm.measure.swarm.spread import shares
-from pytest_vllm.measure.workload import Script, Workload
+from pytest_vllm.measure.workload import Kind, Prompts, Script, Workload
 
 USERS = st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any)
 
@@ -41,6 +41,12 @@ def test_workers_take_turns_in_one_list(count: int) -> None:
     assert [at for turn in zip(*times, strict=True) for at in turn] == list(
         islice(whole.arrivals(), 3 * count)
     )
+
+
+def test_a_worker_needs_no_file_of_prompts_on_its_own_machine() -> None:
+    workload = Workload(kinds=(Kind("said", Prompts(file="elsewhere.txt")),))
+
+    assert Script(workload, "salt", {"said": ["How are you?"]}).next().prompt == "[salt1] How are you?"
 
 
 @given(st.floats(-1e6, 1e6), st.lists(st.tuples(st.floats(0, 0.1), st.floats(0, 0.1)), min_size=1))
