@@ -150,7 +150,11 @@ class Worker:
         self._sender.begin_at(told["begin"], told["speed"])
         self._every = told["every"]
         gc.disable()  # it takes tens of milliseconds at the wrong moment
-        gevent.spawn_later(max(0.0, told["begin"] - time.perf_counter()), self._gate.set)
+        gevent.spawn_later(max(0.0, told["begin"] - time.perf_counter()), self._begin, self._sender)
+
+    def _begin(self, sender: Sender) -> None:
+        if sender is self._sender:  # else it was dropped meanwhile
+            self._gate.set()
 
     def _steady(self, told: dict[str, Any]) -> None:
         del told
