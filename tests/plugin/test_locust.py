@@ -116,9 +116,9 @@ def test_what_cannot_be_is_one_clear_error(line: str, told: str, tmp_path: Path)
 def test_a_worker_that_never_comes_decides_nothing(gate: Gate) -> None:
     patience = "from pytest_vllm.measure.swarm import crew\n\ncrew.JOIN = 1.0\n"
     elsewhere = 'locust-elsewhere = 1\nlocust-address = "127.0.0.2:0"\n'
-    files = {"vllm-profiles/two.toml": TWO + elsewhere, "conftest.py": patience}
-    run = gate("--vllm-profile=two", *SELECT, files=files)
+    files = {"vllm-profiles/two.toml": TWO + elsewhere, "conftest.py": patience, "test_ours.py": OURS}
+    run = gate("test_ours.py", "--host=http://elsewhere", "--vllm-profile=two", SELECT[0], files=files)
 
     assert run.exit == 21, run.text
-    assert set(run.verdicts.values()) <= {"undecided", "not-run"}
+    assert run.verdicts == {"ours.load.sent": "undecided"}
     assert "1 of 3 workers have not joined" in " ".join(run.text.split())

@@ -14,6 +14,7 @@ from pytest_vllm.measure.swarm.crew import Crew
 from pytest_vllm.target import Server
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
 FIRST, GAP, EVENTS = 0.05, 0.01, 10
@@ -30,6 +31,12 @@ class Null:
         with urllib.request.urlopen(f"{self.server.url}/truth", timeout=10) as answer:  # noqa: S310
             rows: list[dict[str, Any]] = json.load(answer)
         return sorted(rows, key=lambda row: row["arrived"])
+
+
+def address_of(listening: socket.socket) -> str:
+    """Where it listens."""
+    host, port = listening.getsockname()
+    return f"{host}:{port}"
 
 
 @pytest.fixture(scope="module")

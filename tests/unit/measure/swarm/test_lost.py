@@ -18,6 +18,7 @@ from pytest_vllm.measure.swarm import crew as crews
 from pytest_vllm.measure.swarm.crew import Crew, Spoiled
 from pytest_vllm.measure.swarm.spread import Spread
 from pytest_vllm.measure.workload import Kind, Prompts, Script, Workload
+from tests.unit.measure.swarm.conftest import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,12 +38,6 @@ LOAD = Workload(
 def children() -> list[psutil.Process]:
     """Processes of crews that this one has started."""
     return [one for one in psutil.Process().children(recursive=True) if "swarm" in " ".join(one.cmdline())]
-
-
-def address_of(listening: socket.socket) -> str:
-    """Where it listens."""
-    host, port = listening.getsockname()
-    return f"{host}:{port}"
 
 
 @pytest.mark.parametrize("lost", [signal.SIGKILL, signal.SIGSTOP])
