@@ -92,16 +92,20 @@ def show(
     ] = None,
 ) -> None:
     """Print a profile complete, with what its hardware allows."""
-    if as_kind is not None:
-        _deployment(name, _root(rootdir), as_kind)
-        return
     from pytest_vllm.preflight.roofline import Roofline
     from pytest_vllm.profile.derived import figures_of
+    from pytest_vllm.profile.exporters import exported
     from pytest_vllm.profile.flags import flag_notes
     from pytest_vllm.profile.load import load, origin
     from pytest_vllm.profile.write import to_toml
 
     root = _root(rootdir)
+    if as_kind is not None:
+        found = exported(load(name, root), as_kind)
+        print(found.text, end="")
+        for note in found.notes:
+            sys.stderr.write(f"note: {note}\n")
+        return
     profile = load(name, root, expand=False)
     figures = figures_of(profile, root)
     notes = flag_notes(profile.server.args, profile.server.vllm_version)
@@ -118,17 +122,6 @@ def show(
     print(to_toml(profile, figures), end="")
     for line in Roofline(figures).lines() if figures else ():
         print(f"# {line}")
-
-
-def _deployment(name: str, root: Path, kind: str) -> None:
-    """Print a profile as another tool's file, and on standard error what that cannot say."""
-    from pytest_vllm.profile.exporters import exported
-    from pytest_vllm.profile.load import load
-
-    found = exported(load(name, root), kind)
-    print(found.text, end="")
-    for note in found.notes:
-        sys.stderr.write(f"note: {note}\n")
 
 
 @app.command("import")
@@ -290,6 +283,12 @@ def replay(
 def sim(context: typer.Context) -> None:
     """Run the simulator: pytest-vllm sim serve MODEL."""
     _become("pytest_vllm.sim", *context.args)
+
+
+@app.command("load-worker")
+def load_worker(address: Annotated[str, typer.Argument(help="HOST:PORT, as the gate tells it.")]) -> None:
+    """Send a part of the loads of a gate on another machine."""
+    _become("pytest_vllm.measure.swarm", address)
 
 
 @app.command("sweep-parsers")

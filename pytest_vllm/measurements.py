@@ -174,6 +174,8 @@ def _fixture(id: str, names: list[str]) -> Any:  # noqa: A002
         found: Measured = fixtures[MEASUREMENTS].get(key_of(id, case_ids))
         if found.skipped:
             raise NotRun(found.skipped)
+        if found.spoiled:
+            raise Undecided(f"{id}: {found.spoiled}")
         return found
 
     keyword = inspect.Parameter.KEYWORD_ONLY

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from pytest_vllm.launch.protocol import Benched
 from pytest_vllm.measure import secondopinion
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.run import perform, speed_of
+from pytest_vllm.measure.swarm.crew import Crew
 from pytest_vllm.measure.workload import Workload
 from pytest_vllm.measurements import Measurements
 from pytest_vllm.profile.derived import figures_of
@@ -23,9 +24,11 @@ from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from pytest_vllm.launch.protocol import Handle
     from pytest_vllm.measurements import PlannedMeasurement
+    from pytest_vllm.profile.model import MeasurePart
     from pytest_vllm.report.progress import Progress
     from pytest_vllm.runstate import ServerState
 
@@ -75,10 +78,10 @@ def measure_all(
     done: dict[str, Measured] = {}
     left, weights = budget, sum(one.spec.weight for one in plan)
     progress.phase("measure")
-    with _alone(state.server.url, progress):
+    with _alone(state.server.url, progress), _crew(state.profile.measure, progress) as crew:
         for one in plan:
             share = left * one.spec.weight / weights if one.spec.weight else left
-            found = _measured(one, Bench(state, rootdir, share, max(share, most)), done, progress)
+            found = _measured(one, Bench(state, rootdir, share, max(share, most), crew), done, progress)
             kept.save(found)
             done[one.key] = found
             if one.spec.weight:
@@ -126,12 +129,14 @@ class Bench:
         rootdir: where hardware and model files of the person lie.
         budget: seconds of the server's clock that may be scored.
         most: the same for a load that has bounds to decide, and stops once it has.
+        crew: the processes that send the loads; None: this one does.
     """
 
     state: ServerState
     rootdir: Path
     budget: float
     most: float
+    crew: Crew | None = None
 
     @property
     def behind(self) -> str:
@@ -173,7 +178,14 @@ def _measured(
     server = bench.state.server
     if workload.direct:
         server = replace(server, url=bench.behind or server.url)
-    return perform(one.key, workload, server, progress.measuring)
+    return perform(one.key, workload, server, progress.measuring, bench.crew)
+
+
+def _crew(measure: MeasurePart, progress: Progress) -> AbstractContextManager[Crew | None]:
+    """The processes that send the loads, where the profile asks for some."""
+    if not measure.locust and not measure.locust_elsewhere:
+        return nullcontext()
+    return Crew(measure.locust, measure.locust_elsewhere, measure.locust_address, progress.update)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.measure.swarm.crew import MISSING, available
 from pytest_vllm.measurements import Measurements
 from pytest_vllm.profile.known import with_known_faults
 from pytest_vllm.profile.load import ProfileError, load
@@ -174,6 +175,8 @@ def load_profiles(options: Options, rootdir: Path, notes: list[str]) -> dict[str
         loaded = [_adjusted(profile, options) for profile in bases]
     except ProfileError as error:
         raise pytest.UsageError(str(error)) from error
+    if any(one.measure.locust or one.measure.locust_elsewhere for one in loaded) and not available():
+        raise pytest.UsageError(MISSING)
     if options.url and len(loaded) > 1:
         raise pytest.UsageError("--vllm-url is one server: give it with at most one --vllm-profile")
     return {profile.name: profile for profile in loaded}

@@ -121,6 +121,11 @@ class Driver:
         """Calls in flight."""
         return len(self._busy)
 
+    def fileno(self) -> int:
+        """What becomes readable when a connection has something; -1 where the system has nothing like it."""
+        found: int = getattr(self._selector, "fileno", lambda: -1)()
+        return found
+
     def open(self, count: int) -> None:
         """Connect so many connections beforehand. Raises OSError when the server cannot be reached."""
         wanted = count - len(self._idle)

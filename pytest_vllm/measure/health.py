@@ -6,7 +6,7 @@ flight than were asked for. Numbers from such a run are undecided.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,8 @@ class Client:
         in_flight: requests in flight on average.
         asked: and how many were asked for; None in an open loop.
         stepped: whether the clock of the kernel's stamps was set meanwhile.
+        events: pieces of responses that it read in the window.
+        who: which process of several; empty when there is one alone.
     """
 
     cpu: float
@@ -67,6 +69,8 @@ class Client:
     in_flight: float = 0.0
     asked: int | None = None
     stepped: bool = False
+    events: int = 0
+    who: str = ""
 
 
 def doubts(client: Client, samples: Sequence[Sample], speed: float, *, counted: bool = False) -> list[Doubt]:
@@ -102,7 +106,7 @@ def doubts(client: Client, samples: Sequence[Sample], speed: float, *, counted: 
         found.append(Doubt(f"{told} at {usual * 1e3:.1f} ms between them", ("itl",)))
     if client.stepped:
         found.append(Doubt("the clock was set during the measurement", LATENCIES))
-    return found
+    return [replace(one, reason=f"{client.who}: {one.reason}") for one in found] if client.who else found
 
 
 def against_server(before: str, after: str, samples: Sequence[Sample], speed: float) -> list[Doubt]:

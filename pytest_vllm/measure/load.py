@@ -1,43 +1,66 @@
-"""The load itself: sends by the clock or as answers end, until goals are decided or the budget is spent."""
+"""The load itself: goes on until its goals are decided or the budget is spent.
+
+What is sent, a `Sender` sends: the one of this process, or those of other processes (`swarm`).
+"""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_vllm.measure.driver import Call
+from pytest_vllm.measure.health import Client
 from pytest_vllm.measure.measured import Measured, Point
 from pytest_vllm.measure.samples import Sample, sample_of
+from pytest_vllm.measure.sender import HOPELESS
 from pytest_vllm.measure.statistics import Outcome, Spending
 from pytest_vllm.measure.talk import followed
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
+    from pytest_vllm.measure.health import Doubt
+    from pytest_vllm.measure.sender import Footprint
     from pytest_vllm.measure.talk import Talk
-    from pytest_vllm.measure.workload import Goal, Script, Workload
+    from pytest_vllm.measure.workload import Goal, Workload
 
 #: Shares of the budget at which it is asked whether the goals are decided.
 LOOKS = (0.12, 0.25, 0.4, 0.6, 0.8)
 #: Seconds between two looks at the clock while streams run.
 TICK = 0.05
-#: Canaries under load, at most, and answers of the load that are kept.
-CANARIES, KEPT = 6, 40
-#: Bytes of responses that are kept unread, at most.
-UNREAD = 16 * 2**20
-#: So many requests in a row that fail end the load.
-HOPELESS = 50
+#: Canaries under load, at most.
+CANARIES = 6
 
 
-@dataclass
-class Footprint:
-    """What the client itself did since the load became steady."""
+class Sending(Protocol):
+    """What a load needs of what sends its requests: `Sender` says what each is."""
 
-    cpu: float = 0.0
-    reads: int = 0
-    lags: int = 0
+    @property
+    def samples(self) -> Sequence[Sample]: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def sent(self) -> int: ...
+    @property
+    def begun(self) -> int: ...
+    @property
+    def reads(self) -> int: ...
+    @property
+    def hopeless(self) -> bool: ...
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def due(self) -> float: ...
+    def begin(self, speed: float) -> float: ...
+    def serve(self, now: float) -> None: ...
+    def read(self) -> object: ...
+    def steady(self) -> None: ...
+    def ends(self) -> None: ...
+    def stop(self) -> None: ...
+    def finish(self, give_up: str) -> None: ...
+    def footprints(self) -> list[Footprint]: ...
+    def doubts(self, seconds: float) -> list[Doubt]: ...
 
 
 @dataclass
@@ -47,8 +70,8 @@ class Load:
     Args:
         key: the measurement's key.
         workload: what is done.
-        talk: carries it.
-        script: what is asked.
+        talk: carries what is asked beside it.
+        sender: sends its requests.
         speed: the server's seconds per second of ours.
         batch: how many requests the server computes at once; None when unknown.
         say: takes how far it is.
@@ -59,7 +82,7 @@ class Load:
     key: str
     workload: Workload
     talk: Talk
-    script: Script
+    sender: Sending
     speed: float
     batch: int | None
     say: Callable[[str], None]
@@ -69,28 +92,20 @@ class Load:
     steady: float = 0.0
     end: float = 0.0
     stopped: str = ""
-    samples: list[Sample] = field(default_factory=list)
     scrapes: list[tuple[float, str]] = field(default_factory=list)
     canaries: list[Sample] = field(default_factory=list)
     looks: list[float] = field(default_factory=list)
-    flying: set[Call] = field(default_factory=set)
     pending: int = 0
 
     def __post_init__(self) -> None:
         """Nothing is sent yet."""
-        self._ended: list[Call] = []
-        self._unread = self._sent = self._kept = self._failed = 0
-        self._accepting = True
         self._budget = self.workload.seconds / self.speed
         self._every = (
             max(0.02, self._budget / 80) if self.simulated else min(1.0, max(0.05, self._budget / 12))
         )
-        self._due: float | None = None
-        self._arrivals: Iterator[float] = iter(())
         self._coming = list(LOOKS) if self.workload.goals else []
         self._next_scrape = self._next_canary = 0.0
-        self._since = Footprint()
-        self.footprint = Footprint()
+        self._read_before = 0
 
     @property
     def window(self) -> tuple[float, float]:
@@ -98,117 +113,78 @@ class Load:
         end = self.end or time.perf_counter()
         return ((self.steady or end) - self.begin) * self.speed, (end - self.begin) * self.speed
 
-    @property
-    def lags(self) -> array[float]:
-        """Lags of the window."""
-        return self.talk.driver.lags[self._since.lags : self._since.lags + self.footprint.lags]
-
     def run(self) -> None:
         """Send until it is over; what runs then is left running."""
-        self.begin = time.perf_counter()
-        if self.workload.open_loop:
-            self._arrivals = self.script.arrivals()
-            self._due = next(self._arrivals, None)
+        self.begin = self.sender.begin(self.speed)
+        if self.workload.open_loop or self.workload.streams == 1:
             self._becomes_steady(self.begin)
-        else:
-            for number in range(self.workload.streams):
-                self._ask(self.begin, part=(number + 1) / self.workload.streams)
-            if self.workload.streams == 1:
-                self._becomes_steady(self.begin)
         while not self.stopped:
             now = time.perf_counter()
             if not self.steady and (self._streaming() or now - self.begin > self._budget):
                 self._becomes_steady(now)
-            self._arrive(now)
+            self.sender.serve(now)
             self._beside(now)
             self._look(now)
             self._tell(now)
             if not self.stopped:
-                due = self.begin + self._due / self.speed if self._due is not None else now + TICK
-                self.talk.driver.turn(min(now + min(TICK, self._every), due))
-        self._accepting = False
+                self.talk.driver.turn(min(now + min(TICK, self._every), self.sender.due))
         self.end = time.perf_counter()
-        self._count()
+        self.sender.stop()
+        self.sender.ends()
         if self.stopped == "budget" and self.workload.goals:
             self.looks.append(1.0)
 
     def drain(self) -> None:
         """Let what runs finish; what takes too long is given up."""
         deadline = time.perf_counter() + max(self.workload.patience / self.speed, 1.0)
-        while (self.flying or self.pending) and time.perf_counter() < deadline:
+        while (self.sender.in_flight or self.pending) and time.perf_counter() < deadline:
             self.talk.driver.step(TICK)
-            self.say(f"{self.key}: {len(self.flying)} requests are finishing")
-        self.talk.driver.cancel(why=f"not answered within {self.workload.patience:g} s")
-        self.read_ended()
-
-    def read_ended(self) -> None:
-        """Make records of what has ended; its bytes are dropped."""
-        ended, self._ended, self._unread = self._ended, [], 0
-        for call in ended:
-            kind, asked = call.label if isinstance(call.label, tuple) else ("", None)
-            texts = self._kept < KEPT and len(self.samples) % 5 == 0
-            self._kept += texts
-            self.samples.append(self._sample(call, kind, asked, texts=texts))
+            self.sender.serve(time.perf_counter())
+            self.say(f"{self.key}: {self.sender.in_flight} requests are finishing")
+        why = f"not answered within {self.workload.patience:g} s"
+        self.talk.driver.cancel(why=why)
+        self.sender.finish(why)
 
     def scored(self) -> tuple[Sample, ...]:
         """Every request so far, those of the window marked."""
         begin, end = self.window
-        return tuple(replace(one, scored=begin <= one.intended < end) for one in self.samples)
+        return tuple(replace(one, scored=begin <= one.intended < end) for one in self.sender.samples)
+
+    def clients(self, samples: Sequence[Sample]) -> list[tuple[Client, Sequence[Sample]]]:
+        """Every process that sent, and which of these samples are its own; they are those of `scored`."""
+        begin, end = self.window
+        loop = not (self.workload.open_loop or self.workload.requests)
+        found: list[tuple[Client, Sequence[Sample]]] = []
+        at = 0
+        for one in self.sender.footprints():
+            own = samples[at : at + one.samples]
+            at += one.samples
+            client = Client(
+                cpu=one.cpu,
+                seconds=(end - begin) / self.speed,
+                lags=one.lags,
+                stamped=one.stamped,
+                in_flight=in_flight(own, self.window),
+                asked=one.streams if loop else None,
+                stepped=one.stepped,
+                events=one.reads,
+                who=one.who,
+            )
+            found.append((client, own))
+        return found
 
     def timeline(self) -> tuple[Point, ...]:
         """What was scraped while it ran."""
         return tuple(Point(round(at, 4), followed(text)) for at, text in self.scrapes)
 
-    def _sample(self, call: Call, kind: str, asked: int | None, *, texts: bool) -> Sample:
-        return sample_of(call, kind=kind, asked=asked, begin=self.begin, speed=self.speed, texts=texts)
-
     def _becomes_steady(self, now: float) -> None:
         self.steady = self._next_canary = now
-        driver = self.talk.driver
-        self._since = Footprint(time.process_time(), driver.reads, len(driver.lags))
-
-    def _count(self) -> None:
-        driver, since = self.talk.driver, self._since
-        cpu = time.process_time() - since.cpu
-        self.footprint = Footprint(cpu, driver.reads - since.reads, len(driver.lags) - since.lags)
-
-    def _arrive(self, now: float) -> None:
-        while self._due is not None and self.begin + self._due / self.speed <= now:
-            self._ask(self.begin + self._due / self.speed)
-            self._due = next(self._arrivals, None) if self._may_ask() else None
-
-    def _ask(self, intended: float, part: float = 1.0) -> None:
-        """Send the next request; the first of many streams are shorter, so that their ends spread out."""
-        asked = self.script.next()
-        output = asked.output
-        if output is not None and part < 1:
-            output = max(2, round(output * part))
-        call = Call(self.talk.asking.load(asked, output), self._over, intended, (asked.kind.name, output))
-        self._sent += 1
-        self.flying.add(call)
-        self.talk.driver.submit(call)
-
-    def _may_ask(self) -> bool:
-        limit = self.workload.requests
-        return self._accepting and not self.stopped and (limit is None or self._sent < limit)
-
-    def _over(self, call: Call) -> None:
-        self.flying.discard(call)
-        self._ended.append(call)
-        self._unread += call.size
-        bad = bool(call.error) or call.head is None or call.head.status != 200
-        self._failed = self._failed + 1 if bad else 0
-        if self._failed >= HOPELESS:
-            self.stopped = f"{HOPELESS} requests in a row failed"
-        if not self.workload.open_loop and self._may_ask():
-            self._ask(call.ended)
+        self.sender.steady()
+        self._read_before = self.sender.reads
 
     def _streaming(self) -> bool:
         """Whether as many streams have begun to answer as can at once."""
-        begun = sum(1 for call in self.flying if call.head and call.size > call.head.ends)
-        return begun + self._sent - len(self.flying) >= min(
-            self.workload.streams, self.batch or self.workload.streams
-        )
+        return self.sender.begun >= min(self.workload.streams, self.batch or self.workload.streams)
 
     def _beside(self, now: float) -> None:
         """Scrapes and canaries, every so often."""
@@ -230,24 +206,26 @@ class Load:
 
     def _heard(self, call: Call) -> None:
         self.pending -= 1
-        self.canaries.append(self._sample(call, "canary", None, texts=True))
+        self.canaries.append(
+            sample_of(call, kind="canary", asked=None, begin=self.begin, speed=self.speed, texts=True)
+        )
 
     def _look(self, now: float) -> None:
         """Whether it is over."""
-        if self._unread > UNREAD:
-            self.read_ended()
+        if self.sender.hopeless:
+            self.stopped = f"{HOPELESS} requests in a row failed"
         if self.steady and self._coming and (now - self.steady) / self._budget >= self._coming[0]:
             share = self._coming.pop(0)
             if self._decided(share):
                 self.stopped = "decided"
         if self.steady and now - self.steady >= self._budget:
             self.stopped = self.stopped or "budget"
-        elif not self.flying and not self._may_ask() and self._due is None:
+        elif self.sender.finished:
             self.stopped = self.stopped or "requests"
 
     def _decided(self, share: float) -> bool:
         """Whether every goal is decided by what has ended; this look is paid for in any case."""
-        self.read_ended()
+        self.sender.read()
         Spending(looks=self.looks).look(share)
         seen = Measured(
             self.key,
@@ -262,11 +240,11 @@ class Load:
         return all(settled(seen, goal) for goal in self.workload.goals)
 
     def _tell(self, now: float) -> None:
-        spent = now - (self.steady or now)
-        rate = (self.talk.driver.reads - self._since.reads) / spent / self.speed if spent > 0.2 else 0.0
+        spent, flying = now - (self.steady or now), self.sender.in_flight
+        rate = (self.sender.reads - self._read_before) / spent / self.speed if spent > 0.2 else 0.0
         speed = f", {rate:.4g} events/s" if rate else ""
         self.say(
-            f"{self.key}: {len(self.flying)} in flight, {self._sent - len(self.flying)} done{speed}, "
+            f"{self.key}: {flying} in flight, {self.sender.sent - flying} done{speed}, "
             f"{spent * self.speed:.0f} of at most {self.workload.seconds:.0f} s"
         )
 
@@ -278,3 +256,11 @@ def settled(seen: Measured, goal: Goal) -> bool:
     if found is None or decided.outcome is Outcome.OPEN:
         return False
     return goal.within is None or (found.high - found.low) / 2 <= goal.within * abs(found.value)
+
+
+def in_flight(samples: Sequence[Sample], window: tuple[float, float]) -> float:
+    """How many of these requests were in flight on average."""
+    begin, end = window
+    if end <= begin:
+        return 0.0
+    return sum(max(0.0, min(one.end, end) - max(one.sent, begin)) for one in samples) / (end - begin)

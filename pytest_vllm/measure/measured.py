@@ -71,6 +71,7 @@ class Measured:
         stopped: why it ended: `decided`, `requests`, `budget`, or what broke.
         doubts: what about the client or the way to the server makes numbers uncertain.
         skipped: why it was not performed at all; empty when it was.
+        spoiled: why nothing of it can be judged, as when a process that sent it was lost; empty when it can.
         drained: seconds until nothing ran or waited any more; None when that never came.
         cost: seconds of the wall that the whole of it took.
         client: figures of the client itself: processor share, lag, events.
@@ -91,6 +92,7 @@ class Measured:
     stopped: str = ""
     doubts: tuple[Doubt, ...] = ()
     skipped: str = ""
+    spoiled: str = ""
     drained: float | None = None
     cost: float = 0.0
     client: Mapping[str, float] = field(default_factory=dict)
@@ -112,6 +114,8 @@ class Measured:
     @cached_property
     def wrong(self) -> str:
         """Why the outputs are not right, so that no number of this load counts; empty when they are."""
+        if self.spoiled:
+            return self.spoiled
         if not self.samples:
             return "nothing was sent"
         if len(self.errors) * 100 > len(self.samples):
@@ -133,6 +137,8 @@ class Measured:
 
     def doubt(self, name: str) -> str:
         """Why a figure cannot be trusted; empty when it can."""
+        if self.spoiled:
+            return self.spoiled
         if self.wrong:
             return f"the outputs were not right: {self.wrong}"
         if self.workload.cold and self.hits and not name.endswith("cached"):
@@ -149,6 +155,8 @@ class Measured:
             kind: of one kind of request.
             error: probability of either end being wrong; of the last look unless given.
         """
+        if self.spoiled:
+            raise Undecided(f"{self.key}: {self.spoiled}")
         series = estimates.series(self, name, kind)
         if len(series.values) < LEAST:
             raise Undecided(
@@ -237,7 +245,8 @@ class Measured:
             raise ValueError(
                 f"measurement version {body['version']} is newer than {FORMAT_VERSION}: update pytest-vllm"
             )
-        values = {name: _tuple(body[name]) for name in _SIMPLE}
+        # a file of an older one knows of nothing spoiled
+        values = {name: _tuple(body.get(name, "") if name == "spoiled" else body[name]) for name in _SIMPLE}
         return cls(
             **values,
             workload=Workload.of(body["workload"]),

@@ -15,23 +15,27 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.measure.asking import Asking
 from pytest_vllm.measure.driver import Driver
-from pytest_vllm.measure.health import Client, against_server, doubts
+from pytest_vllm.measure.health import against_server, doubts
 from pytest_vllm.measure.load import Load
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.samples import sample_of
+from pytest_vllm.measure.sender import CONNECTIONS, Part, Sender
 from pytest_vllm.measure.statistics import percentile
+from pytest_vllm.measure.swarm.crew import Spoiled
+from pytest_vllm.measure.swarm.spread import Spread
 from pytest_vllm.measure.talk import Talk, speed_told
 from pytest_vllm.measure.workload import Prompts, Script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from pytest_vllm.measure.health import Client
+    from pytest_vllm.measure.load import Sending
     from pytest_vllm.measure.samples import Sample
+    from pytest_vllm.measure.swarm.crew import Crew
     from pytest_vllm.measure.workload import Kind, Workload
     from pytest_vllm.target import Server
 
-#: Connections that are opened before a load, at most.
-CONNECTIONS = 1024
 #: Seconds of the server's clock for its queue to empty, and of the wall's at least.
 EMPTYING, LEAST_EMPTYING = 5.0, 2.0
 #: Tokens of a warm-up answer, at most.
@@ -41,7 +45,11 @@ SHORT = 100
 
 
 def perform(
-    key: str, workload: Workload, server: Server, say: Callable[[str], None] = lambda _text: None
+    key: str,
+    workload: Workload,
+    server: Server,
+    say: Callable[[str], None] = lambda _text: None,
+    crew: Crew | None = None,
 ) -> Measured:
     """Perform a load. A server that breaks is told in the result; nothing is raised but for a bug.
 
@@ -50,22 +58,34 @@ def perform(
         workload: what is done.
         server: where.
         say: takes how far it is, several times a second.
+        crew: the worker processes that send it; None: this process does.
     """
     started = time.perf_counter()
+    if crew is not None and crew.broken:
+        return Measured(key, workload, simulated=server.simulated, spoiled=crew.broken)
     try:
         script = Script(workload, secrets.token_hex(4))
         driver = Driver(server.url)
     except (OSError, ValueError) as error:
         return Measured(key, workload, simulated=server.simulated, stopped=f"not begun: {error}")
     talk = Talk(driver, Asking(server, f"{driver.host}:{driver.port}"))
-    run = _Run(Load(key, workload, talk, script, 1.0, server.max_num_seqs, say), server)
+    sender: Sending
+    if crew is None:
+        sender = Sender(workload, driver, talk.asking, script, Part.whole(workload))
+    else:
+        sender = Spread(crew, workload, server, script)
+    run = _Run(Load(key, workload, talk, sender, 1.0, server.max_num_seqs, say), server, script)
     try:
         with _quiet():
             run.all()
     except OSError as error:
         run.broken = f"the server cannot be reached: {error}"
+    except Spoiled as reason:
+        run.spoiled = str(reason)
     finally:
         driver.close()
+        if isinstance(sender, Spread):
+            sender.abandon()
     return run.measured(round(time.perf_counter() - started, 3))
 
 
@@ -85,11 +105,11 @@ def speed_of(server: Server) -> float:
 class _Run:
     """One performance of a load, from the first canary to the last."""
 
-    def __init__(self, load: Load, server: Server) -> None:
+    def __init__(self, load: Load, server: Server, script: Script) -> None:
         self.load, self.server = load, server
-        self.workload, self.script, self.talk = load.workload, load.script, load.talk
+        self.workload, self.script, self.talk = load.workload, script, load.talk
         self.driver = load.talk.driver
-        self.broken = self.first = self.before = self.after = ""
+        self.broken = self.spoiled = self.first = self.before = self.after = ""
         self.speed = 1.0
         self.around: list[Sample] = []
         self.late: list[Sample] = []
@@ -118,21 +138,13 @@ class _Run:
 
     def measured(self, cost: float) -> Measured:
         """What was found."""
-        load = self.load
+        load, simulated = self.load, self.server.simulated
         samples = load.scored()
-        begin, end = load.window
-        wall = (end - begin) / self.speed
-        client = Client(
-            cpu=load.footprint.cpu,
-            seconds=wall,
-            lags=load.lags,
-            stamped=self.driver.stamped,
-            in_flight=_in_flight(samples, load.window),
-            asked=None if self.workload.open_loop or self.workload.requests else self.workload.streams,
-            stepped=self.driver.stepped,
-        )
-        simulated = self.server.simulated
-        found = doubts(client, samples, self.speed, counted=simulated) if samples else []
+        clients = load.clients(samples)
+        found = []
+        for client, own in clients if samples else ():
+            found += doubts(client, own, self.speed, counted=simulated)
+        found += load.sender.doubts((load.window[1] - load.window[0]) / self.speed)
         if not simulated:  # which is judged by its own counts
             told = [*self.around, *load.canaries, *samples]
             found += against_server(self.first, self.after, told, self.speed)
@@ -140,7 +152,7 @@ class _Run:
             key=load.key,
             workload=self.workload,
             speed=self.speed,
-            simulated=self.server.simulated,
+            simulated=simulated,
             samples=tuple(sorted(samples, key=lambda one: one.sent)),
             window=load.window,
             timeline=load.timeline(),
@@ -150,10 +162,11 @@ class _Run:
             loaded=tuple(one.text for one in load.canaries),
             looks=tuple(load.looks),
             stopped=self.broken or load.stopped,
+            spoiled=self.spoiled,
             doubts=tuple(found),
             drained=self.drained,
             cost=cost,
-            client=_shown(client, load),
+            client=_shown([client for client, _ in clients]),
         )
 
     def _canary(self) -> Sample:
@@ -179,25 +192,23 @@ class _Run:
         return text, None if seconds is None else round(seconds * self.speed, 4)
 
 
-def _shown(client: Client, load: Load) -> dict[str, float]:
-    seconds, events = client.seconds, load.footprint.reads
+def _shown(clients: Sequence[Client]) -> dict[str, float]:
+    """Figures of the client; of several processes the worst or the sum, and the share of a core of each."""
+    seconds = max((one.seconds for one in clients), default=0.0)
+    events = sum(one.events for one in clients)
     if seconds <= 0 or not events:
         return {}
+    lags = [percentile(one.lags, 0.99) for one in clients if len(one.lags)]
+    each = {f"cpu-share of {one.who}": round(one.cpu / seconds, 4) for one in clients if one.who}
     return {
-        "cpu-share": round(client.cpu / seconds, 4),
+        "cpu-share": round(max(one.cpu for one in clients) / seconds, 4),
         "events-s": round(events / seconds, 1),
-        "cpu-us-per-event": round(client.cpu / events * 1e6, 2),
-        "lag-p99-ms": round(percentile(client.lags, 0.99) * 1e3, 3) if len(client.lags) else 0.0,
-        "in-flight": round(client.in_flight, 2),
-        "kernel-times": float(client.stamped),
+        "cpu-us-per-event": round(sum(one.cpu for one in clients) / events * 1e6, 2),
+        "lag-p99-ms": round(max(lags, default=0.0) * 1e3, 3),
+        "in-flight": round(sum(one.in_flight for one in clients), 2),
+        "kernel-times": float(all(one.stamped for one in clients)),
+        **each,
     }
-
-
-def _in_flight(samples: tuple[Sample, ...], window: tuple[float, float]) -> float:
-    begin, end = window
-    if end <= begin:
-        return 0.0
-    return sum(max(0.0, min(one.end, end) - max(one.sent, begin)) for one in samples) / (end - begin)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import json
 import random
 import re
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,22 +174,45 @@ class Asked:
 class Script:
     """The endless list of a workload's requests, the same for the same seed but for the salts.
 
+    Several processes share one list, and each takes every so manieth of it.
+
     Args:
         workload: what is mixed.
         salt: makes the prompts of this run unlike those of any other.
+        lines: prompts by kind, instead of those of the kinds' files.
+        turns: which process of how many takes from it, counted from 0.
     """
 
-    def __init__(self, workload: Workload, salt: str) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        salt: str,
+        lines: Mapping[str, list[str]] | None = None,
+        turns: tuple[int, int] = (0, 1),
+    ) -> None:
         """Begin at the first request."""
-        self._workload, self._salt = workload, salt
-        self._drawn = random.Random(workload.seed)  # noqa: S311 - a load, no secret
-        self._number = 0
-        self._lines = {kind.name: _lines(kind.prompts.file) for kind in workload.kinds if kind.prompts.file}
+        self.salt, self.count = salt, 0
+        self.lines = lines if lines is not None else _lines_of(workload)
         self.words_per_token = WORDS_PER_TOKEN
+        self._workload, self._turns = workload, turns
+        self._drawn = random.Random(workload.seed)  # noqa: S311 - a load, no secret
+        self._turn = -turns[0]
+
+    def pass_over(self, count: int) -> None:
+        """Leave out so many requests: another process has sent them."""
+        for _ in range(count):
+            self._draw(None)
 
     def next(self, kind: Kind | None = None) -> Asked:
         """The next request; of a kind of its own if that is given."""
-        self._number += 1
+        while True:
+            asked = self._draw(kind)
+            self._turn += 1
+            if self._turn % self._turns[1] == 1 % self._turns[1]:
+                return asked
+
+    def _draw(self, kind: Kind | None) -> Asked:
+        self.count += 1
         kinds = self._workload.kinds
         kind = kind or self._drawn.choices(kinds, [one.share for one in kinds])[0]
         output = kind.output
@@ -201,7 +225,10 @@ class Script:
         self.words_per_token = min(1.2, max(0.2, words / tokens))
 
     def arrivals(self) -> Iterator[float]:
-        """Moments of arrival in seconds from the start, endless unless there is a trace."""
+        """Its moments of arrival in seconds from the start, endless unless there is a trace."""
+        yield from islice(self._all_arrivals(), self._turns[0], None, self._turns[1])
+
+    def _all_arrivals(self) -> Iterator[float]:
         if self._workload.trace:
             yield from self._workload.trace
             return
@@ -213,16 +240,16 @@ class Script:
 
     def _prompt(self, kind: Kind) -> str:
         prompts = kind.prompts
-        salt = f"{self._salt}{self._number:x}"
+        salt = f"{self.salt}{self.count:x}"
         if prompts.file:
-            lines = self._lines[kind.name]
-            return f"[{salt}] {lines[self._number % len(lines)]}"
+            lines = self.lines[kind.name]
+            return f"[{salt}] {lines[self.count % len(lines)]}"
         length = float(prompts.tokens)
         if prompts.spread:
             length = self._drawn.lognormvariate(0.0, prompts.spread) * length
         if prompts.longest:
             length = min(length, prompts.longest)
-        common = _text(random.Random(f"{self._salt}{kind.name}"), prompts.shared * self.words_per_token)  # noqa: S311
+        common = _text(random.Random(f"{self.salt}{kind.name}"), prompts.shared * self.words_per_token)  # noqa: S311
         own = max(1.0, (length - prompts.shared) * self.words_per_token - len(salt) / 4)
         return f"{common}[{salt}] {_text(self._drawn, own)}"
 
@@ -231,6 +258,10 @@ def _text(drawn: random.Random, words: float) -> str:
     """A text of so many words, in sentences."""
     chosen = drawn.choices(_WORDS, k=round(words))
     return "".join(f"{word}. The " if at % 9 == 8 else f"{word} " for at, word in enumerate(chosen))
+
+
+def _lines_of(workload: Workload) -> dict[str, list[str]]:
+    return {kind.name: _lines(kind.prompts.file) for kind in workload.kinds if kind.prompts.file}
 
 
 def _lines(name: str | None) -> list[str]:

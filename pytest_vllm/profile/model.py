@@ -6,12 +6,12 @@ import datetime as dt  # noqa: TC003 - pydantic needs it at run time
 from pathlib import Path  # noqa: TC003 - the same
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pytest_vllm.profile import units, values
 from pytest_vllm.profile.flags import checked_args, image_version
 from pytest_vllm.profile.limits import Bound, Duration, Limits
-from pytest_vllm.profile.table import Part
+from pytest_vllm.profile.table import Part, faults
 
 __all__ = [
     "BootPart",
@@ -165,6 +165,20 @@ class MeasurePart(Part):
     """On the simulator at most so long by the wall's clock; 0: only what is asked for by `--vllm-check`."""
     vllm_bench: bool = False
     """Whether `vllm bench serve` is run too, where the server runs, as a second opinion on one load."""
+    locust: int = Field(default=0, ge=0, le=256)
+    """Worker processes on this machine that send the loads, spread by Locust; 0: the gate itself does."""
+    locust_elsewhere: int = Field(default=0, ge=0, le=256)
+    """Workers that are waited for besides, which you start on other machines: `pytest-vllm load-worker`."""
+    locust_address: Annotated[str, AfterValidator(values.address)] = "127.0.0.1:0"
+    """Where workers on other machines find the gate: its machine's IP address and a port, `10.0.0.5:5557`."""
+
+    @model_validator(mode="after")
+    def _reachable(self) -> MeasurePart:
+        """Workers elsewhere need an address that is not this machine's own loopback."""
+        if self.locust_elsewhere and self.locust_address == "127.0.0.1:0":
+            shape = 'locust-address = "10.0.0.5:5557", an IP address of this machine and a port'
+            raise faults([(("locust-elsewhere",), f"workers elsewhere need to be told where: {shape}")])
+        return self
 
 
 class ExpectPart(Part):

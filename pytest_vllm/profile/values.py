@@ -5,6 +5,7 @@ Rejections are ValueErrors throughout: they are what pydantic reports.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Any
 
@@ -70,6 +71,18 @@ def volume(value: str) -> str:
         raise ValueError('not a volume, such as "/opt/hf:/root/.cache/huggingface" or "models:/models:ro"')
     if len(parts) == 3 and not set(parts[2].split(",")) <= {"ro", "rw", "z", "Z"}:
         raise ValueError(f"a volume ends in ro, rw, z or Z, not in {parts[2]!r}")
+    return value
+
+
+def address(value: str) -> str:
+    """`HOST:PORT`, the host as an IP address: it is bound, not looked up."""
+    host, _, port = value.rpartition(":")
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        port = ""
+    if not port.isdecimal() or int(port) > 65535:
+        raise ValueError('not an IP address of this machine and a port, such as "10.0.0.5:5557"')
     return value
 
 

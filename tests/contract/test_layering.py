@@ -57,6 +57,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 #: Modules whose types count too: they share nothing with the rest, not even a name.
 ALONE = ("verdict", "baseline", "metrics", "wire.sse", "measure.statistics", "sim")
 
+#: Processes of their own: both patch the standard library of whoever imports them, or could.
+LOCUST = ("measure.swarm.master", "measure.swarm.stream", "measure.swarm.worker")
+
 #: Third-party package -> the modules that may import it at all.
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "docker": ("launch.docker", "launch.podman"),
@@ -67,6 +70,8 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "psutil": ("launch",),
     "pydantic": ("profile",),
     "yaml": ("profile.importers", "profile.exporters"),
+    "locust": LOCUST,
+    "gevent": LOCUST,
 }
 
 #: Packages that are only ever imported inside a function: `pytest --help` must not pay for them.
@@ -192,6 +197,8 @@ def test_every_entry_of_the_tables_names_a_module() -> None:
         ("launch.docker", "import docker", True),
         ("launch.docker", "def f():\n    import docker.errors", False),
         ("launch.process", "def f():\n    import docker", True),
+        ("measure.swarm.crew", "def f():\n    import locust", True),
+        ("measure.swarm.worker", "import gevent", False),
         ("report.json", "from pytest_vllm.wire.client import Client", True),
     ],
 )

@@ -19,6 +19,7 @@ COMMANDS = (
     "checks",
     "defects",
     "import",
+    "load-worker",
     "preflight",
     "profiles",
     "reap",
