@@ -242,7 +242,7 @@ class Load:
                 self.stopped = "decided"
         if self.steady and now - self.steady >= self._budget:
             self.stopped = self.stopped or "budget"
-        elif not self.flying and not self._may_ask() and self._due is None:
+        elif not self.flying and self._due is None and (self.workload.open_loop or not self._may_ask()):
             self.stopped = self.stopped or "requests"
 
     def _decided(self, share: float) -> bool:
