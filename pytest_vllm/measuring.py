@@ -21,6 +21,7 @@ from pytest_vllm.measure.workload import Workload
 from pytest_vllm.measurements import Measurements
 from pytest_vllm.profile.derived import figures_of
 from pytest_vllm.wire.recording import NotRun, Undecided
+from pytest_vllm.wire.redact import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -108,15 +109,15 @@ def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> di
     with _alone(state.server.url, progress):
         ours = perform("second-opinion.ours", secondopinion.workload(), state.server, progress.measuring)
         words = secondopinion.command(program, url, state.profile.server.model or "", state.server.model)
-        status, text = handle.inside(words, secondopinion.PATIENCE)
+        key = state.server.api_key
+        status, text = handle.inside(words, secondopinion.PATIENCE, secondopinion.variables(key))
     try:
-        opinion = secondopinion.read(status, text, ours)
+        # redacted before anything is cut: half a key is still a secret
+        opinion = secondopinion.read(status, Redactor().knowing(key).text(text), ours)
     except ValueError as error:
         progress.say(f"vllm bench serve: no second opinion: {error}")
         return {"not-run": str(error)}
-    apart = opinion.apart()
-    told = f"differs from ours: {'; '.join(apart)}; this says nothing of the server" if apart else "agrees"
-    progress.say(f"vllm bench serve: {told}")
+    progress.say(f"vllm bench serve: {opinion.text}")
     return opinion.plain()
 
 

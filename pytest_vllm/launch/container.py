@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.model import Profile
 
 #: What an engine reports for a process that it had to kill.
+#: Seconds between two looks for the end of a command inside, where the engine may not tell it.
+_ASK_AGAIN = 5.0
 _KILLED = 128 + signal.SIGKILL
 _REMEMBERED = ("Config", "HostConfig", "State", "NetworkSettings", "Mounts", "Image", "Id", "Created")
 
@@ -111,19 +113,29 @@ class ContainerHandle(StartedServer):
         used, cached = told.get("usage"), (told.get("stats") or {}).get("inactive_file", 0)
         return int(used) - int(cached) if isinstance(used, int) else None
 
-    def inside(self, words: Sequence[str], patience: float) -> tuple[int | None, str]:
+    def inside(self, words: Sequence[str], patience: float, env: Mapping[str, str]) -> tuple[int | None, str]:
         """Run a command in the container: its exit status, None when it did not end, and what it printed."""
         api, place = self._engine.client.api, f"/tmp/{self.name}"  # noqa: S108 - the container's own
-        told = ["sh", "-c", f'"$@" >{place}', "sh", *words]
-        run = api.exec_create(self._container.id, told)["Id"]
+        told = ["sh", "-c", f'"$@" >{place}; echo $? >{place}.status', "sh", *words]
+        run = api.exec_create(self._container.id, told, environment=dict(env))["Id"]
         api.exec_start(run, detach=True)  # a quiet command would outlast the wait for an answer
-        until = time.monotonic() + patience
+        began = asked = time.monotonic()
         while api.exec_inspect(run)["Running"]:
-            if time.monotonic() > until:
+            now = time.monotonic()
+            if now - began > patience:
                 return None, ""
+            if now - asked > _ASK_AGAIN:  # podman calls it running for ever
+                asked = now
+                if self._printed(f"{place}.status"):
+                    break
             time.sleep(0.5)
-        output: bytes = self._container.exec_run(["cat", place]).output
-        return int(api.exec_inspect(run)["ExitCode"]), output.decode("utf-8", "replace")
+        status = self._printed(f"{place}.status") or api.exec_inspect(run)["ExitCode"]
+        return int(status), self._printed(place)
+
+    def _printed(self, place: str) -> str:
+        """What a file in the container holds; empty when it is not there."""
+        found = self._container.exec_run(["cat", place])
+        return found.output.decode("utf-8", "replace") if found.exit_code == 0 else ""
 
     def bench(self) -> tuple[tuple[str, ...], str] | None:
         """How `vllm bench serve` is called in the container, and where the server is for it."""

@@ -105,14 +105,14 @@ class ProcessHandle(StartedServer):
         """Bytes of main memory that it holds."""
         return processes.resident(self._child.pid)
 
-    def inside(self, words: Sequence[str], patience: float) -> tuple[int | None, str]:
+    def inside(self, words: Sequence[str], patience: float, env: Mapping[str, str]) -> tuple[int | None, str]:
         """Run a command beside the server: its exit status, None when it did not end, and what it printed."""
         _, order, _, context = self._start
-        env = {**environment(context), **order.env, **processes.marks(context, self._mark)}
+        whole = {**environment(context), **order.env, **env, **processes.marks(context, self._mark)}
         try:
             done = subprocess.run(  # noqa: S603 - the profile's own program
                 list(words),
-                env=env,
+                env=whole,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 timeout=patience,

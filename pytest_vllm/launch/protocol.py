@@ -142,8 +142,12 @@ class Restartable(Handle, Protocol):
 class Benched(Protocol):
     """A server beside which commands can be run."""
 
-    def inside(self, words: Sequence[str], patience: float) -> tuple[int | None, str]:
-        """Run a command there. Returns its exit status, None when it did not end, and what it printed."""
+    def inside(self, words: Sequence[str], patience: float, env: Mapping[str, str]) -> tuple[int | None, str]:
+        """Run a command there, with these variables beside the server's own.
+
+        Secrets come as variables: everybody sees command lines. Returns its exit status, None when it did not
+        end, and what it printed.
+        """
 
     def bench(self) -> tuple[tuple[str, ...], str] | None:
         """How `vllm bench serve` is called there, and the server's URL for it; None where there is none."""

@@ -2,9 +2,10 @@
 
     python -m pytest_vllm.measure.calibrator --first 0.05 --gap 0.01 --events 200
 
-Answers any POST with a stream of completion chunks, the first after `first` seconds, the others `gap` seconds
-apart, each in a write of its own; `GET /truth` tells when each request came in and when its events went
-out, by CLOCK_MONOTONIC. Prints its port.
+Answers any POST with a stream of chunks, those of chat completions where its path says chat (the role comes
+at once), else of completions: the first word after `first` seconds, the others `gap` seconds apart, each in a
+write of its own. `GET /v1/models` names the one model, since some clients ask; `GET /truth` tells when each
+request came in and when its words went out, by CLOCK_MONOTONIC. Prints its port.
 """
 
 from __future__ import annotations
@@ -29,7 +30,25 @@ _HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nx-stream: %d\r\n"
     b"transfer-encoding: chunked\r\n\r\n"
 )
-_ROLE = {"role": "assistant", "content": ""}
+_MODEL = "calibrator"
+_MODELS = {"object": "list", "data": [{"id": _MODEL, "object": "model", "owned_by": "calibrator"}]}
+
+
+@dataclass(frozen=True)
+class Said:
+    """The bytes of an answer: what comes with its head, every word but the last, and from that to the end."""
+
+    opening: bytes
+    word: bytes
+    last: bytes
+
+    @classmethod
+    def of(cls, events: int, *, chat: bool) -> Said:
+        """What an endpoint says, in the shape that vLLM gives it: the last word tells why it is the last."""
+        opening = _framed(_chunk({"role": "assistant", "content": ""})) if chat else b""
+        word = {"content": " word"} if chat else " word"
+        closing = _framed(_usage(events, chat=chat)) + _framed("[DONE]") + b"0\r\n\r\n"
+        return cls(opening, _framed(_chunk(word)), _framed(_chunk(word, "length")) + closing)
 
 
 @dataclass(eq=False)
@@ -40,6 +59,7 @@ class Stream:
     socket: socket.socket
     arrived: float
     left: int
+    said: Said
     written: array[float] = field(default_factory=lambda: array("d"))
 
 
@@ -65,11 +85,7 @@ class Calibrator:
         self._starting: deque[tuple[float, Stream]] = deque()
         self._going: deque[tuple[float, Stream]] = deque()
         self._streams: list[Stream] = []
-        self._event = _framed(_chunk({"content": " word"}))
-        self._last = (
-            _framed(_chunk({}, "length")) + _framed(_usage(events)) + _framed("[DONE]") + b"0\r\n\r\n"
-        )
-        self._role = _framed(_chunk(_ROLE))
+        self._chat, self._completion = (Said.of(events, chat=chat) for chat in (True, False))
 
     def serve(self) -> None:
         """Serve for ever."""
@@ -127,16 +143,18 @@ class Calibrator:
         self._answer(sock, text, now)
 
     def _answer(self, sock: socket.socket, request: bytes, arrived: float) -> None:
-        if not request.startswith(b"POST"):
-            body = self._truth() if b"/truth" in request[:64] else b"{}"
+        method, path, _ = request.split(b" ", 2)
+        if method != b"POST":
+            body = self._told(path)
             head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
             sock.setblocking(True)
             sock.sendall(head % len(body) + body)
             sock.setblocking(False)
             return
-        stream = Stream(len(self._streams), sock, arrived, self.events)
+        said = self._chat if b"/chat/" in path else self._completion
+        stream = Stream(len(self._streams), sock, arrived, self.events, said)
         self._streams.append(stream)
-        sock.send(_HEAD % stream.number + self._role)
+        sock.send(_HEAD % stream.number + said.opening)
         self._starting.append((arrived + self.first, stream))
 
     def _write_due(self, queue: deque[tuple[float, Stream]]) -> None:
@@ -148,7 +166,7 @@ class Calibrator:
             stream.left -= 1
             now = time.monotonic()
             try:
-                stream.socket.send(self._event if stream.left else self._event + self._last)
+                stream.socket.send(stream.said.word if stream.left else stream.said.last)
             except BlockingIOError:  # nobody reads: try again later
                 stream.left += 1
                 self._going.append((now + max(self.gap, 0.001), stream))
@@ -159,7 +177,11 @@ class Calibrator:
             if stream.left:
                 self._going.append((due + self.gap, stream))
 
-    def _truth(self) -> bytes:
+    def _told(self, path: bytes) -> bytes:
+        if path == b"/v1/models":
+            return json.dumps(_MODELS).encode()
+        if path != b"/truth":
+            return b"{}"
         rows = [{"arrived": one.arrived, "written": list(one.written)} for one in self._streams]
         self._streams = []
         return json.dumps(rows).encode()
@@ -170,23 +192,25 @@ def _framed(data: str) -> bytes:
     return b"%x\r\n%s\r\n" % (len(event), event)
 
 
-def _chunk(delta: dict[str, str], finish: str | None = None) -> str:
-    text = delta.get("content", "")
-    choice = {"index": 0, "delta": delta, "text": text, "logprobs": None, "finish_reason": finish}
-    return json.dumps(
-        {
-            "id": "chatcmpl-8f0c1d2e3f405162a7b8c9d0e1f20314",
-            "object": "chat.completion.chunk",
-            "created": 1_790_000_000,
-            "model": "calibrator",
-            "choices": [choice],
-        }
-    )
+def _chunk(said: dict[str, str] | str, finish: str | None = None) -> str:
+    """A chunk of chat completions for a delta, one of completions for a text."""
+    chat = isinstance(said, dict)
+    choice = {"index": 0, "delta" if chat else "text": said, "logprobs": None, "finish_reason": finish}
+    return json.dumps({**_envelope(chat=chat), "choices": [choice]})
 
 
-def _usage(events: int) -> str:
+def _usage(events: int, *, chat: bool) -> str:
     usage = {"prompt_tokens": 8, "completion_tokens": events, "total_tokens": events + 8}
-    return json.dumps({**json.loads(_chunk({})), "choices": [], "usage": usage})
+    return json.dumps({**_envelope(chat=chat), "choices": [], "usage": usage})
+
+
+def _envelope(*, chat: bool) -> dict[str, object]:
+    return {
+        "id": f"{'chatcmpl' if chat else 'cmpl'}-8f0c1d2e3f405162a7b8c9d0e1f20314",
+        "object": "chat.completion.chunk" if chat else "text_completion",
+        "created": 1_790_000_000,
+        "model": _MODEL,
+    }
 
 
 def _length(head: bytes) -> int:

@@ -15,25 +15,27 @@ import selectors
 import socket
 import ssl
 import struct
-import sys
 import time
 from array import array
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
+from pytest_vllm.measure.host import Host
 from pytest_vllm.measure.wirebytes import Head, complete, head_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_vllm.measure.host import Address
+
 READ = 65_536
 #: An idle connection older than this is not used again: uvicorn closes it after 5 s.
 IDLE = 3.0
-_LAST_CHUNK = b"0\r\n\r\n"
-_STAMPS = 35 if sys.platform == "linux" else None  # SO_TIMESTAMPNS
+#: A body in chunks ends with these, also after trailers; three line ends are the content's own blank line.
+_BLANK, _CONTENT_S = b"\r\n\r\n", b"\r\n\r\n\r\n"
+#: A look that took longer than this had to wait: nothing was there before it.
+WAITED = 1e-4
 _TIMESPEC = struct.Struct("qq")
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -70,10 +72,9 @@ class Call:
 class Connection:
     """A connection, and the call that it carries."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, address: Address) -> None:
         """Not connected yet."""
-        self.socket = sock
-        self.fd = sock.fileno()
+        self.socket, self.address = sock, address
         self.call: Call | None = None
         self.rest = memoryview(b"")
         self.ready = False
@@ -91,20 +92,15 @@ class Driver:
     """
 
     def __init__(self, url: str, *, stamps: bool = True) -> None:
-        """Nothing is connected. Raises OSError when the host has no address."""
-        parts = urlsplit(url)
-        self.host = parts.hostname or "localhost"
-        self.port = parts.port or (443 if parts.scheme == "https" else 80)
-        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
-        found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
-        self._family: int = found[0][0]
-        self._address: Any = found[0][4]
+        """Nothing is connected. Raises OSError when the host has no address, ValueError when it is no URL."""
+        self._host = Host(url, stamps=stamps)
+        self.host, self.port = self._host.name, self._host.port
         self._selector = selectors.DefaultSelector()
         self._idle: deque[Connection] = deque()
         self._busy: set[Connection] = set()
-        self._stamps = _STAMPS if stamps and self._tls is None else None
         self._shift = 0.0
         self._shifted = -1.0
+        self._woke = self._since = time.perf_counter()
         #: Seconds between a piece's arrival and its reading, where the kernel tells; else between two turns.
         self.lags = array("f")
         self.reads = 0
@@ -114,7 +110,7 @@ class Driver:
     @property
     def stamped(self) -> bool:
         """Whether times are the kernel's."""
-        return self._stamps is not None
+        return self._host.stamps is not None
 
     @property
     def active(self) -> int:
@@ -191,30 +187,32 @@ class Driver:
         return connection
 
     def _connect(self) -> Connection:
-        sock = socket.socket(self._family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._stamps is not None:
-            try:
-                sock.setsockopt(socket.SOL_SOCKET, self._stamps, 1)
-            except OSError:  # a kernel that cannot: gVisor, for one
-                self._stamps = None
-        if self._tls is not None:
-            sock.settimeout(10.0)
-            sock.connect(self._address)
-            sock = self._tls.wrap_socket(sock, server_hostname=self.host)
-            sock.setblocking(False)
-        else:
-            sock.setblocking(False)
-            with suppress(BlockingIOError):
-                sock.connect(self._address)
-        connection = Connection(sock)
-        self._selector.register(sock, selectors.EVENT_WRITE, connection)
+        connection = Connection(*self._host.reach())
+        self._selector.register(connection.socket, selectors.EVENT_WRITE, connection)
         connection.used = time.perf_counter()
         self._idle.append(connection)
         return connection
 
+    def _elsewhere(self, connection: Connection) -> bool:
+        """Go on at the host's next address with a connection that was refused; whether there is one."""
+        if not self._host.without(connection.address):
+            return False
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+        try:
+            connection.socket, connection.address = self._host.reach()
+        except OSError:
+            return False
+        self._selector.register(connection.socket, selectors.EVENT_WRITE, connection)
+        return True
+
     def _poll(self, timeout: float) -> None:
-        for key, events in self._selector.select(timeout):
+        began = time.perf_counter()
+        ready = self._selector.select(timeout)
+        woke = time.perf_counter()
+        # what was there at once may have come at any time since the last look
+        self._since, self._woke = woke if woke - began > WAITED else self._woke, woke
+        for key, events in ready:
             connection = key.data
             if events & selectors.EVENT_WRITE:
                 self._writable(connection)
@@ -224,6 +222,8 @@ class Driver:
     def _writable(self, connection: Connection) -> None:
         if not connection.ready:
             refused = connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if refused and self._elsewhere(connection):
+                return
             if refused:
                 connection.refused = f"takes no connections: {os.strerror(refused).lower()}"
                 self._end(connection, connection.refused)
@@ -252,7 +252,7 @@ class Driver:
 
     def _readable(self, connection: Connection) -> None:
         try:
-            if self._stamps is not None:
+            if self._host.stamps is not None:
                 data, told, _, _ = connection.socket.recvmsg(READ, 64)
             else:
                 data, told = connection.socket.recv(READ), []
@@ -266,6 +266,8 @@ class Driver:
             seconds, nanos = _TIMESPEC.unpack(told[0][2])
             read, at = at, min(at, seconds + nanos * 1e-9 - self._shift)
             self.lags.append(read - at)
+        else:
+            self.lags.append(at - self._since)
         call = connection.call
         if call is None or not data:
             self._end(connection, "the connection was closed before the response was whole")
@@ -278,14 +280,14 @@ class Driver:
             call.head = head_of(call.pieces)
         if call.head is not None and self._may_be_over(call.head, call, data):
             self._whole(connection, call, at)
-        if self._tls is not None and connection.call is call and connection.socket.pending():  # type: ignore[attr-defined]
+        if self._host.tls is not None and connection.call is call and connection.socket.pending():  # type: ignore[attr-defined]
             self._readable(connection)
 
     @staticmethod
     def _may_be_over(head: Head, call: Call, data: bytes) -> bool:
         """A cheap look at the last bytes, which is right whenever it says no."""
         if head.chunked:
-            return data.endswith(_LAST_CHUNK) or len(data) < len(_LAST_CHUNK)
+            return len(data) < 5 or (data.endswith(_BLANK) and not data.endswith(_CONTENT_S))
         return head.length is not None and call.size >= head.ends + head.length
 
     def _whole(self, connection: Connection, call: Call, at: float) -> None:

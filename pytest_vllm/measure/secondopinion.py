@@ -33,6 +33,7 @@ SCRIPT = (
 FIGURES = (
     ("ttft", "median_ttft_ms", 1e-3),
     ("tpot", "median_tpot_ms", 1e-3),
+    ("itl", "median_itl_ms", 1e-3),
     ("aggregate-tok-s", "output_throughput", 1.0),
 )
 
@@ -44,24 +45,43 @@ class Opinion:
     Args:
         theirs: by our word for it.
         ours: the same.
-        completed: requests that theirs finished.
+        completed: requests that theirs finished, whose medians its figures are.
+        answered: the same of ours.
     """
 
     theirs: Mapping[str, float]
     ours: Mapping[str, float]
     completed: int
+    answered: int
 
     def apart(self) -> list[str]:
         """In words, the figures that differ by more than `APART`."""
-        return [
-            f"{name}: ours {ours:.4g}, vllm bench serve {theirs:.4g} ({theirs / ours - 1:+.0%})"
-            for name, ours in self.ours.items()
-            if (theirs := self.theirs[name]) and ours and abs(theirs / ours - 1) > APART
-        ]
+        return [self._told(name) for name in self.ours if self._far(name)]
+
+    @property
+    def text(self) -> str:
+        """Every figure of both, in a sentence: those that differ first."""
+        names = sorted(self.ours, key=lambda name: not self._far(name))
+        counts = f"medians of {self.answered} of our requests and {self.completed} of its"
+        told = f"{', '.join(map(self._told, names))}; {counts}"
+        if self.apart():
+            return f"differs from ours, which says nothing of the server: {told}"
+        return f"agrees with ours: {told}"
 
     def plain(self) -> dict[str, Any]:
         """As JSON values, for the report."""
         return {**asdict(self), "apart": self.apart()}
+
+    def _far(self, name: str) -> bool:
+        ours, theirs = self.ours[name], self.theirs[name]
+        return bool(ours and theirs) and abs(theirs / ours - 1) > APART
+
+    def _told(self, name: str) -> str:
+        ours, theirs = self.ours[name], self.theirs[name]
+        share = f" ({round(theirs / ours - 1, 2) + 0.0:+.0%})" if ours else ""
+        if name == "aggregate-tok-s":
+            return f"{name} ours {ours:.4g}, its {theirs:.4g}{share}"
+        return f"{name} ours {ours * 1e3:.4g} ms, its {theirs * 1e3:.4g} ms{share}"
 
 
 def workload() -> Workload:
@@ -97,6 +117,14 @@ def command(program: Sequence[str], url: str, model: str, served: str) -> list[s
     return ["sh", "-c", SCRIPT, "sh", *program, *words, "--ignore-eos", "--disable-tqdm", "--save-result"]
 
 
+def variables(key: str | None) -> dict[str, str]:
+    """What it needs in its environment: the key, which no command line may show.
+
+    Without a key it is told so, or it would send the server whatever key the person has there for OpenAI.
+    """
+    return {"OPENAI_API_KEY": key or ""}
+
+
 def read(status: int | None, text: str, measured: Measured) -> Opinion:
     """Both opinions, from how it ended and the result that it saved.
 
@@ -111,7 +139,7 @@ def read(status: int | None, text: str, measured: Measured) -> Opinion:
         completed = int(found["completed"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"no result of vllm bench serve ({error!r}): {text[-400:]}") from error
-    return Opinion(theirs, ours_of(measured), completed)
+    return Opinion(theirs, ours_of(measured), completed, sum(1 for one in measured.samples if one.good))
 
 
 def ours_of(measured: Measured) -> dict[str, float]:
@@ -119,11 +147,13 @@ def ours_of(measured: Measured) -> dict[str, float]:
     good = [one for one in measured.samples if one.good]
     firsts = [one.ttft for one in good if one.ttft is not None]
     each = [one.tpot for one in good if one.tpot is not None]
-    if measured.wrong or not firsts or not each:
+    gaps = [gap for one in good for gap in one.gaps]
+    if measured.wrong or not firsts or not each or not gaps:
         raise ValueError(f"our own load gave nothing to compare with: {measured.wrong or measured.stopped}")
     seconds = max(one.end for one in good) - min(one.sent for one in good)
     return {
         "ttft": median(firsts),
         "tpot": median(each),
+        "itl": median(gaps),
         "aggregate-tok-s": sum(one.tokens for one in good) / seconds,
     }

@@ -143,8 +143,9 @@ class Sender:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is in flight, and nothing will be."""
-        return not self.flying and not self.may_ask() and self._next is None
+        """Whether nothing is in flight, and nothing will be: all is answered, or all arrivals have been."""
+        to_come = self._next is not None if self.workload.open_loop else self.may_ask()
+        return not self.flying and not to_come
 
     @property
     def due(self) -> float:

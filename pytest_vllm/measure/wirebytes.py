@@ -19,11 +19,13 @@ class Head:
         status: as told; 0 when the first line is no HTTP.
         fields: header fields, names in lower case.
         ends: bytes that it takes, the empty line included.
+        old: whether it is HTTP/1.0, which closes unless it says otherwise.
     """
 
     status: int
     fields: dict[str, str]
     ends: int
+    old: bool = False
 
     @property
     def chunked(self) -> bool:
@@ -39,7 +41,8 @@ class Head:
     @property
     def closes(self) -> bool:
         """Whether the connection ends with this response."""
-        return self.fields.get("connection", "").lower() == "close"
+        words = [word.strip() for word in self.fields.get("connection", "").lower().split(",")]
+        return "close" in words or (self.old and "keep-alive" not in words)
 
 
 def head_of(pieces: Sequence[bytes]) -> Head | None:
@@ -54,7 +57,8 @@ def head_of(pieces: Sequence[bytes]) -> Head | None:
         begin = end + len(_BLANK)
         if status == 0 or status >= 200:
             pairs = (line.partition(":") for line in lines[1:])
-            return Head(status, {name.strip().lower(): value.strip() for name, _, value in pairs}, begin)
+            fields = {name.strip().lower(): value.strip() for name, _, value in pairs}
+            return Head(status, fields, begin, old=words[0] == "HTTP/1.0")
     return None
 
 

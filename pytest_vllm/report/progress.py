@@ -24,7 +24,7 @@ HEARTBEAT = 30.0
 #: Seconds between two rewritings of the line.
 REFRESH = 0.1
 
-_CLEAR = "\r\x1b[2K"
+_CLEAR, _OURS = "\r\x1b[2K", "vllm: "
 
 
 class Stream(Protocol):
@@ -136,10 +136,13 @@ class Progress:
             self._step = None
 
     def say(self, text: str) -> None:
-        """A line of its own that stays."""
+        """Something that stays, in lines of its own: nothing of it is cut."""
         with self._lock:
             self.pause()
-            self._write(f"{clip(f'vllm: {printable(text)}', self._style.width)}\n")
+            first, *rest = wrap(printable(text), self._style.width - len(_OURS))
+            self._write(
+                "".join(f"{row}\n" for row in (_OURS + first, *(" " * len(_OURS) + more for more in rest)))
+            )
 
     def pause(self) -> None:
         """Close the open line, so that other output starts at the left; the next update opens a new one."""

@@ -1,224 +1,227 @@
-"""Capacity and truth of clients against a server that computes nothing, in one table each.
+"""Capacity and truth of measuring clients against a server that computes nothing, in one table each.
 
-    python -m tests.bench.client [--quick]
+    python -m tests.bench.client [--quick] [--with guidellm --with aiperf] [--vllm-python PYTHON]
 
-The server (`pytest_vllm.measure.calibrator`) and each client have a core and a process of their own.
-Capacity: streams paced at one event per read, processor time of the client per event, and what of the
-offered events it took. Truth: all streams begin together, the first event comes after 50 ms, the others 10 ms
-apart; the server writes down when each went out, so that the errors are the client's alone. Clients: ours,
-httpx with its lines read and decoded, openai. aiperf and guidellm are not run: they are programs of 0.9 and
-5.7 GB that need environments of their own.
+The server (`pytest_vllm.measure.calibrator`) and each client have a core and processes of their own.
+Truth: all streams begin together, the first word comes after 50 ms, the others 10 ms apart; the server
+writes down when each went out. Shown is what a client itself reports, median and 99th percentile, beside what
+was. Capacity: for how many events a second of processor time of all its processes is enough, each event a
+read of its own. Of a program it is the difference of a long and a short run: without its start.
+Clients: ours, httpx with its lines read and decoded, openai; programs of others as they are asked for, each
+in an environment that is made here and removed at the end (guidellm takes 6 GB, aiperf one).
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import httpx
+import psutil
 
-from pytest_vllm.measure.driver import Call, Driver
-from pytest_vllm.measure.samples import Events
-from pytest_vllm.measure.statistics import percentile
+from tests.bench.inprocess import CLIENTS
+from tests.bench.tools import INSTALLED, VLLM, Load, NoFigures, Tool, install
+from tests.bench.truth import Pair, Truth, calibrator, pinned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-BODY = {"model": "calibrator", "prompt": "x", "stream": True}
-#: (streams, seconds between events, events)
-CAPACITY = ((64, 0.01, 200), (256, 0.0125, 160), (1000, 0.01, 60))
-TRUTH = ((64, 0.01, 100), (256, 0.01, 100), (1000, 0.01, 60))
-FIRST, GAP = 0.05, 0.01
-CLIENTS = ("ours", "httpx", "openai")
-#: A client is given up after this long.
+#: Words of each answer, the seconds between two, in the run for the truth.
+WORDS, GAP = 100, 0.01
+#: Streams at once: seconds between two words, words of our own clients, and of programs, whose start is dear.
+CAPACITY = {64: (0.01, 200, 1100), 256: (0.0125, 160, 900)}
+#: A client of our own is given up after so many seconds.
 LONGEST = 90.0
 
 
-@dataclass
-class Stream:
-    """What a client says of one stream: its number, when it was sent, when its events came."""
+@dataclass(frozen=True)
+class Row:
+    """What was found of one client at so many streams; `why` instead where there is nothing.
 
-    number: int
-    sent: float
-    times: list[float] = field(default_factory=list)
+    Args:
+        client: its name.
+        streams: how many at once it was asked for.
+        why: why there are no figures.
+        ttft: as it reports it.
+        itl: as it reports it.
+        truth: what the server wrote down of the same run.
+        cpu: seconds of processor per event.
+        notes: what one has to know of the figures.
+    """
 
+    client: str
+    streams: int
+    why: str = ""
+    ttft: Pair | None = None
+    itl: Pair | None = None
+    truth: Truth | None = None
+    cpu: float = 0.0
+    notes: tuple[str, ...] = ()
 
-def ours(port: int, streams: int) -> list[Stream]:
-    """The measuring driver."""
-    driver = Driver(f"http://127.0.0.1:{port}")
-    text = json.dumps(BODY).encode()
-    message = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s" % (len(text), text)
-    driver.open(streams)
-    over: list[Call] = []
-    before = time.process_time()
-    calls = [driver.submit(Call(message, over.append, time.perf_counter())) for _ in range(streams)]
-    while len(over) < streams:
-        driver.step(0.05)
-    spent = time.process_time() - before
-    found = []
-    for call in calls:
-        times = list(Events.of(call).times)
-        number = int(call.head.fields["x-stream"]) if call.head else -1
-        found.append(Stream(number, call.sent, times[1:-3]))
-    print(json.dumps({"cpu": spent, "lag": percentile(driver.lags, 0.99) if driver.lags else 0.0}))
-    return found
-
-
-async def with_httpx(port: int, streams: int) -> list[Stream]:
-    """httpx, as the usual tools use it."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    async with httpx.AsyncClient(timeout=LONGEST, trust_env=False, limits=limits) as client:
-
-        async def one() -> Stream:
-            sent = time.perf_counter()
-            async with client.stream("POST", f"http://127.0.0.1:{port}/v1/completions", json=BODY) as answer:
-                stream = Stream(int(answer.headers["x-stream"]), sent)
-                async for line in answer.aiter_lines():
-                    choices = json.loads(line[6:])["choices"] if line.startswith("data: {") else []
-                    if choices and choices[0]["text"]:
-                        stream.times.append(time.perf_counter())
-            return stream
-
-        return await asyncio.gather(*(one() for _ in range(streams)))
+    @property
+    def text(self) -> str:
+        """The row of the table."""
+        if self.why or not (self.ttft and self.itl and self.truth):
+            return f"| {self.client} | {self.streams} | {self.why} | | | | | | |"
+        rate = f"{1 / self.cpu:,.0f}" if self.cpu > 0 else "too little to tell"
+        cells = (
+            *(self.client, self.streams, self.truth.at_once),
+            *(self.ttft.text, self.truth.ttft.text, self.itl.text, self.truth.itl.text),
+            *(rate, "; ".join(self.notes)),
+        )
+        return f"| {' | '.join(map(str, cells))} |"
 
 
-async def with_openai(port: int, streams: int) -> list[Stream]:
-    """The openai client."""
-    import openai
-
-    url = f"http://127.0.0.1:{port}/v1"
-    async with openai.AsyncOpenAI(base_url=url, api_key="x", max_retries=0, timeout=LONGEST) as client:
-
-        async def one() -> Stream:
-            sent = time.perf_counter()
-            answer = await client.completions.create(model="calibrator", prompt="x", stream=True)
-            stream = Stream(int(answer.response.headers["x-stream"]), sent)
-            async for event in answer:
-                if event.choices and event.choices[0].text:
-                    stream.times.append(time.perf_counter())
-            return stream
-
-        return await asyncio.gather(*(one() for _ in range(streams)))
+_COLUMNS = (
+    *("client", "streams", "at once", "TTFT p50 / p99, ms", "as it was", "ITL p50 / p99, ms", "as it was"),
+    *("events per CPU second", "notes"),
+)
+HEAD = (f"| {' | '.join(_COLUMNS)} |", "| --- " * len(_COLUMNS) + "|")
 
 
-def run_client(name: str, port: int, streams: int) -> list[Stream]:
-    """Run one client in this process; its processor time goes out as a line of JSON."""
-    if name == "ours":
-        return ours(port, streams)
-    before = time.process_time()
-    found = asyncio.run((with_httpx if name == "httpx" else with_openai)(port, streams))
-    print(json.dumps({"cpu": time.process_time() - before, "lag": 0.0}))
-    return found
+def own(client: str, streams: int) -> Row:
+    """A client that runs in a process of the bench's own."""
+    gap, words, _ = CAPACITY[streams]
+    try:
+        (_, lag), told, truth = _in_process(client, streams, GAP, WORDS)
+        (cpu, _), taken, _ = _in_process(client, streams, gap, words)
+        ttft = Pair.of([times[0] - sent for _, sent, times in told if times])
+        itl = Pair.of([b - a for _, _, times in told for a, b in pairwise(times)])
+    except (subprocess.SubprocessError, ValueError) as error:
+        return Row(client, streams, why=f"gave up: {str(error)[:120]}")
+    late = (f"it read {lag * 1e3:.0f} ms late (p99), and would call its ITL undecided",) if lag > GAP else ()
+    events = max(1, sum(len(times) for _, _, times in taken))
+    return Row(client, streams, "", ttft, itl, truth, cpu / events, late)
 
 
-@contextlib.contextmanager
-def calibrator(gap: float, events: int) -> Iterator[int]:
-    """The server, on the first core; its port."""
-    command = [sys.executable, "-m", "pytest_vllm.measure.calibrator"]
-    command += ["--first", str(FIRST), "--gap", str(gap), "--events", str(events)]
-    with subprocess.Popen([*_pinned(0), *command], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield int(server.stdout.readline())
-        finally:
-            server.terminate()
+def _in_process(
+    client: str, streams: int, gap: float, words: int
+) -> tuple[tuple[float, float], list[tuple[int, float, list[float]]], Truth]:
+    """What a client says of itself, what of each stream, and the server's truth. Raises SubprocessError."""
+    with calibrator(gap, words) as server:
+        command = [sys.executable, "-m", "tests.bench.inprocess", client, str(server.port), str(streams)]
+        done = subprocess.run(
+            [*pinned(1), *command], capture_output=True, text=True, timeout=LONGEST, check=True
+        )
+        truth = server.truth()
+    about, streamed = (json.loads(line) for line in done.stdout.splitlines())
+    return about, streamed, truth
 
 
-def measure(client: str, streams: int, gap: float, events: int) -> dict[str, Any] | None:
-    """One client against a fresh server: its figures, None when it did not end in time."""
-    with calibrator(gap, events) as port:
-        command = [sys.executable, "-m", "tests.bench.client", "--client", client]
-        command += ["--port", str(port), "--streams", str(streams)]
-        began = time.perf_counter()
-        try:
-            done = subprocess.run(
-                [*_pinned(1), *command], capture_output=True, text=True, timeout=LONGEST, check=True
-            )
-        except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
-            return None
-        wall = time.perf_counter() - began
-        truth = httpx.get(f"http://127.0.0.1:{port}/truth", timeout=30, trust_env=False).json()
-    told, rows = (json.loads(line) for line in done.stdout.splitlines())
-    found = [Stream(*row) for row in rows if row[2]]
-    real = dict(enumerate(truth))
-    taken = sum(len(one.times) for one in found)
-    span = max(one.times[-1] for one in found) - min(one.times[0] for one in found)
-    first = [one.times[0] - one.sent for one in found]
-    true = [real[one.number]["written"][0] - real[one.number]["arrived"] for one in found]
-    gaps = [b - a for one in found for a, b in pairwise(one.times)]
-    errors = [abs(mine - its) for mine, its in zip(first, true, strict=True)]
-    return {
-        "us": told["cpu"] / max(taken, 1) * 1e6,
-        "rate": taken / span if span else 0.0,
-        "ttft": first,
-        "true": true,
-        "errors": errors,
-        "itl": gaps,
-        "true_itl": [b - a for row in truth for a, b in pairwise(row["written"])],
-        "lag": told["lag"],
-        "wall": wall,
-    }
+def program(tool: Tool, python: Path, folder: Path, streams: int) -> Row:
+    """A program of others; a short run for the truth, a long one for the price of an event."""
+    gap, _, more = CAPACITY[streams]
+    try:
+        with calibrator(GAP, WORDS) as server:
+            short = tool.run(python, Load(server.url, streams, WORDS, _fresh(folder)))
+            truth = server.truth()
+        with calibrator(gap, more) as server:
+            long = tool.run(python, Load(server.url, streams, more, _fresh(folder)))
+            words = server.truth().words
+    except NoFigures as error:
+        return Row(tool.name, streams, why=str(error).replace("|", "/"))
+    start = f"{short.cpu:.0f} CPU s to start and end"
+    notes = (start, "its ITL is of each request's mean") if short.means else (start,)
+    cpu = (long.cpu - short.cpu) / max(1, words - truth.words)
+    return Row(tool.name, streams, "", short.ttft, short.itl, truth, cpu, notes)
+
+
+def _fresh(folder: Path) -> Path:
+    return Path(tempfile.mkdtemp(dir=folder))
+
+
+def rows(options: argparse.Namespace) -> Iterator[Row]:
+    """Every row, as it is measured; what is going on is told on the error output."""
+    streams = [64] if options.quick else list(CAPACITY)
+    for client in CLIENTS:
+        for count in streams:
+            _say(f"{client}: {count} streams")
+            yield own(client, count)
+    for name in options.tools:
+        with tempfile.TemporaryDirectory(prefix=f"bench-{name}-") as place:
+            _say(f"{name}: installing it into {place}, which is removed at the end")
+            began = time.monotonic()
+            try:
+                python = install(name, Path(place), options.tool_python)
+            except NoFigures as error:
+                yield Row(name, streams[0], why=str(error).replace("|", "/"))
+                continue
+            _say(f"{name}: installed in {time.monotonic() - began:.0f} s")
+            yield from _program(INSTALLED[name], python, Path(place), streams)
+    if options.vllm_python:
+        with tempfile.TemporaryDirectory(prefix="bench-vllm-") as place:
+            yield from _program(VLLM, Path(options.vllm_python), Path(place), streams)
+
+
+def _program(tool: Tool, python: Path, place: Path, streams: Sequence[int]) -> Iterator[Row]:
+    for count in streams:
+        _say(f"{tool.name}: {count} streams, a short run and a long one")
+        yield program(tool, python, place, count)
+
+
+def _say(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+class Beside:
+    """What everything else on the machine computed meanwhile."""
+
+    def __init__(self) -> None:
+        """From now on."""
+        self._began, self._busy, self._own = time.monotonic(), self._all(), self._ours()
+        self._load = os.getloadavg()[0]
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        seconds, cores = time.monotonic() - self._began, os.cpu_count() or 1
+        others = (self._all() - self._busy) - (self._ours() - self._own)
+        share = max(0.0, others) / seconds / cores
+        return f"{cores} cores; load {self._load:.1f} before it; others took {share:.0%} of them meanwhile"
+
+    @staticmethod
+    def _all() -> float:
+        times = psutil.cpu_times()
+        return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
+
+    @staticmethod
+    def _ours() -> float:
+        spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(one.ru_utime + one.ru_stime for one in spent)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print both tables; or be the client that is measured."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.client", description=__doc__)
-    parser.add_argument("--client", choices=CLIENTS)
-    parser.add_argument("--port", type=int)
-    parser.add_argument("--streams", type=int)
+    """Measure, and print a table in Markdown."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.client",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--quick", action="store_true", help="64 streams only")
+    parser.add_argument(
+        "--with", dest="tools", action="append", default=[], choices=tuple(INSTALLED), help="install it, too"
+    )
+    parser.add_argument("--tool-python", default=sys.executable, help="makes the environments of the tools")
+    parser.add_argument("--vllm-python", help="a Python that has vLLM, for `vllm bench serve`")
     options = parser.parse_args(argv)
-    if options.client:
-        found = run_client(options.client, options.port, options.streams)
-        print(json.dumps([[one.number, one.sent, one.times] for one in found]))
-        return 0
-    take = 1 if options.quick else 3
-    print(
-        "capacity: client's processor time per event, events/s that a whole core would take, events/s taken"
-    )
-    for streams, gap, events in CAPACITY[:take]:
-        print(f"  {streams} streams x {1 / gap:.0f}/s, {streams / gap:.0f} events/s offered")
-        for client in CLIENTS:
-            one = measure(client, streams, gap, events)
-            print(f"    {client:8}" + ("  gave up" if one is None else _capacity(one)))
-    print("truth: p50/p99 in ms that the client reports, and its error against what the server wrote down")
-    for streams, gap, events in TRUTH[:take]:
-        print(f"  {streams} streams at once, first event after 50 ms, then 10 ms")
-        for client in CLIENTS:
-            one = measure(client, streams, gap, events)
-            print(f"    {client:8}" + ("  gave up" if one is None else _truth(one)))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the environments go, too
+    beside = Beside()
+    for line in HEAD:
+        print(line, flush=True)
+    for row in rows(options):
+        print(row.text, flush=True)
+    print(f"\n{beside.text}")
     return 0
-
-
-def _capacity(one: dict[str, Any]) -> str:
-    return f"{one['us']:8.1f} us {1e6 / one['us']:9.0f}/s of a core {one['rate']:9.0f}/s taken"
-
-
-def _truth(one: dict[str, Any]) -> str:
-    def pair(values: Sequence[float]) -> str:
-        return f"{median(values) * 1e3:.2f}/{percentile(values, 0.99) * 1e3:.2f}"
-
-    lag = f"  lag p99 {one['lag'] * 1e3:.1f}" if one["lag"] else ""
-    lag += ": ITL undecided, the client was late" if one["lag"] > GAP else ""
-    return (
-        f"  TTFT {pair(one['ttft'])} (true {pair(one['true'])}, error {pair(one['errors'])})"
-        f"  ITL {pair(one['itl'])} (true {pair(one['true_itl'])}){lag}"
-    )
-
-
-def _pinned(core: int) -> list[str]:
-    cores = sorted(os.sched_getaffinity(0))
-    return ["taskset", "-c", str(cores[core % len(cores)])]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 from pytest_vllm.launch import engine, processes
 from pytest_vllm.launch.owner import Owner
 from pytest_vllm.launch.ports import free_port
-from pytest_vllm.launch.protocol import BootError, Handle, LaunchContext
+from pytest_vllm.launch.protocol import Benched, BootError, Handle, LaunchContext
 from pytest_vllm.launch.registry import LAUNCHERS, launcher_for
 from pytest_vllm.launch.wait import Progress, wait_ready
 from pytest_vllm.profile.model import BootPart
@@ -34,6 +34,9 @@ CONTAINERS = [
 
 started = pytest.mark.parametrize("stand", [*LOCAL, *CONTAINERS], indirect=True)
 contained = pytest.mark.parametrize("stand", CONTAINERS, indirect=True)
+
+
+benched = pytest.mark.parametrize("stand", ["process", *CONTAINERS], indirect=True)
 
 
 def test_every_launcher_has_a_place_in_this_contract() -> None:
@@ -264,3 +267,14 @@ def test_attached_server_is_never_stopped(context: LaunchContext) -> None:
             theirs.kill()
     assert not handle.alive()
     assert handle.exit() is None
+
+
+@benched
+def test_a_command_beside_the_server_gets_its_variables(stand: Stand) -> None:
+    """Secrets among them: no word of the command shows them. What it prints and its status come back."""
+    with stand.start() as handle:
+        wait_ready(handle, PATIENCE)
+        assert isinstance(handle, Benched)
+        found = handle.inside(["sh", "-c", 'printf %s "$KEY"; exit 3'], 30, {"KEY": SECRET})
+
+        assert found == (3, SECRET)

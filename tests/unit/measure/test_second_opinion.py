@@ -5,20 +5,25 @@ from __future__ import annotations
 import io
 import json
 import subprocess
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm import measuring
 from pytest_vllm.launch.arguments import bench_of
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.samples import Sample
-from pytest_vllm.measure.secondopinion import SCRIPT, command, read
+from pytest_vllm.measure.secondopinion import SCRIPT, command, ours_of, read
 from pytest_vllm.measure.workload import Workload
 from pytest_vllm.measuring import second_opinion
 from pytest_vllm.report.progress import Progress
+from pytest_vllm.report.text import Style
+from pytest_vllm.target import Server
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 #: As vLLM 0.32.0 saves it, shortened.
@@ -28,6 +33,7 @@ RESULT: dict[str, Any] = {
     "output_throughput": 40.0,
     "median_ttft_ms": 100.0,
     "median_tpot_ms": 11.0,
+    "median_itl_ms": 10.5,
     "mean_ttft_ms": 140.0,
 }
 
@@ -45,15 +51,36 @@ def measured() -> Measured:
 def test_both_opinions_by_the_same_definitions() -> None:
     found = read(0, json.dumps(RESULT), measured())
 
-    assert found.theirs == pytest.approx({"ttft": 0.1, "tpot": 0.011, "aggregate-tok-s": 40.0})
-    assert found.ours == pytest.approx({"ttft": 0.1, "tpot": 0.01, "aggregate-tok-s": 44 / 3.25})
-    assert found.completed == 4
+    assert found.theirs == pytest.approx({"ttft": 0.1, "tpot": 0.011, "itl": 0.0105, "aggregate-tok-s": 40.0})
+    assert found.ours == pytest.approx({"ttft": 0.1, "tpot": 0.01, "itl": 0.01, "aggregate-tok-s": 44 / 3.25})
+    assert (found.completed, found.answered) == (4, 4)
 
 
-def test_only_what_differs_by_more_than_15_percent_is_told() -> None:
-    assert read(0, json.dumps(RESULT), measured()).apart() == [
-        "aggregate-tok-s: ours 13.54, vllm bench serve 40 (+195%)"
-    ]
+def test_a_delta_of_several_tokens_parts_itl_from_tpot() -> None:
+    """Per token it is 5 ms, between two deltas 10 ms."""
+    load = measured()
+    twice = replace(load, samples=tuple(replace(one, tokens=21) for one in load.samples))
+
+    assert ours_of(twice)["itl"] == pytest.approx(0.01)
+    assert ours_of(twice)["tpot"] == pytest.approx(0.005)
+
+
+def test_only_what_differs_by_more_than_15_percent_is_told_as_apart() -> None:
+    found = read(0, json.dumps(RESULT), measured())
+
+    assert found.apart() == ["aggregate-tok-s ours 13.54, its 40 (+195%)"]
+    assert found.plain()["apart"] == found.apart()
+
+
+def test_the_note_has_every_figure_and_of_how_many_it_is() -> None:
+    """What differs comes first."""
+    assert read(0, json.dumps(RESULT), measured()).text == (
+        "differs from ours, which says nothing of the server: aggregate-tok-s ours 13.54, its 40 (+195%), "
+        "ttft ours 100 ms, its 100 ms (+0%), tpot ours 10 ms, its 11 ms (+10%), "
+        "itl ours 10 ms, its 10.5 ms (+5%); medians of 4 of our requests and 4 of its"
+    )
+    alike = read(0, json.dumps({**RESULT, "output_throughput": 13.5}), measured())
+    assert alike.text.startswith("agrees with ours: ttft ours 100 ms, ")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +122,70 @@ def test_the_result_is_all_that_is_printed(tmp_path: Path) -> None:
 
     assert SCRIPT in words
     assert json.loads(subprocess.run(words, capture_output=True, check=True).stdout) == {"completed": 1}
+
+
+@dataclass
+class Bench:
+    """A server beside which a benchmark runs that says what it was given."""
+
+    status: int
+    printed: str
+    asked: list[tuple[list[str], dict[str, str]]] = field(default_factory=list)
+
+    def bench(self) -> tuple[tuple[str, ...], str]:
+        return ("vllm", "bench", "serve"), "http://127.0.0.1:8000"
+
+    def inside(self, words: Sequence[str], patience: float, env: Mapping[str, str]) -> tuple[int, str]:
+        assert patience > 60
+        self.asked.append((list(words), dict(env)))
+        return self.status, self.printed
+
+
+def benched(
+    bench: Bench, key: str | None, monkeypatch: pytest.MonkeyPatch, width: int = 100
+) -> tuple[dict[str, Any], str]:
+    """What the report gets, and what the terminal shows."""
+    monkeypatch.setattr(measuring, "perform", lambda *_: measured())
+    said = io.StringIO()
+    server = Server("http://127.0.0.1:8000", "m", launcher="docker", api_key=key)
+    state: Any = SimpleNamespace(
+        server=server, profile=SimpleNamespace(server=SimpleNamespace(model="org/m"))
+    )
+    handle: Any = bench
+    return second_opinion(state, handle, Progress(said, style=Style(width=width))), said.getvalue()
+
+
+def test_the_key_travels_in_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not as a word of the command, and not in what is told of a failure, wherever its output is cut."""
+    key = "token-0123456789-abcdef"
+    bench = Bench(1, f"{'x' * 20} Authorization: Bearer {key} {'y' * 390}")
+    told, shown = benched(bench, key, monkeypatch)
+
+    ((words, env),) = bench.asked
+    assert env == {"OPENAI_API_KEY": key}
+    assert not any(key in word for word in words)
+    for text in (json.dumps(told), shown):
+        assert "it ended with status 1" in text
+        assert not any(key[at : at + 8] in text for at in range(len(key) - 7))
+
+
+def test_a_key_of_the_person_s_own_is_not_sent_to_a_server_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench(0, json.dumps(RESULT))
+    benched(bench, None, monkeypatch)
+
+    assert bench.asked[0][1] == {"OPENAI_API_KEY": ""}
+
+
+def test_the_note_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However narrow the terminal is."""
+    told, shown = benched(Bench(0, json.dumps(RESULT)), None, monkeypatch, width=60)
+
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert " ".join(" ".join(lines).split()).endswith(read(0, json.dumps(RESULT), measured()).text)
+    assert told["answered"] == 4
 
 
 def test_a_launcher_that_cannot_is_told_once() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import ssl
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from pytest_vllm.target import Server
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.recording import Recording, Request
+from tests.unit.wire.certificate import certificate_in
 from tests.unit.wire.fake import Call, fake_server
 
 if TYPE_CHECKING:
@@ -23,30 +23,7 @@ pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    path = tmp_path / "server.pem"
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    ]
-    names = [
-        "-addext",
-        "subjectAltName=DNS:localhost,IP:127.0.0.1",
-        "-keyout",
-        str(path),
-        "-out",
-        f"{path}.crt",
-    ]
-    subprocess.run([*command, *names], check=True, capture_output=True)
-    path.write_text(path.read_text() + path.with_name("server.pem.crt").read_text())
-    return path
+    return certificate_in(tmp_path)
 
 
 def exchange(certificate: Path) -> Recording:
