@@ -19,6 +19,7 @@ from .phrasing import (
     QUIET,
     STOP,
     as_json,
+    as_markup,
     calls_of,
     cut_pieces,
     forced,
@@ -168,15 +169,25 @@ def scripted_forced_json_stream(server: Server, scripted_force: Case) -> Request
 @exchange("scripted.forced.native")
 def scripted_forced_native(server: Server, scripted_force: Case) -> Request:
     """A forced call in the model's own markup."""
-    text = text_of(server, spoken(server, "", OSLO, thinking=None)).strip()
-    return forced(server, scripted_force, text, streams=False)
+    return forced(server, scripted_force, as_markup(server), streams=False)
 
 
 @exchange("scripted.forced.native-stream")
 def scripted_forced_native_stream(server: Server, scripted_force: Case) -> Request:
     """The same, streamed."""
-    text = text_of(server, spoken(server, "", OSLO, thinking=None)).strip()
-    return forced(server, scripted_force, text, streams=True)
+    return forced(server, scripted_force, as_markup(server), streams=True)
+
+
+@exchange("scripted.forced.apart")
+def scripted_forced_apart(server: Server, scripted_force: Case) -> Request:
+    """The same as a model writes it after text: with what stands between the two."""
+    return forced(server, scripted_force, as_markup(server, apart=True), streams=False)
+
+
+@exchange("scripted.forced.apart-stream")
+def scripted_forced_apart_stream(server: Server, scripted_force: Case) -> Request:
+    """The same, streamed."""
+    return forced(server, scripted_force, as_markup(server, apart=True), streams=True)
 
 
 @exchange("scripted.none.whole")
@@ -341,3 +352,9 @@ def scripted_message_whole(server: Server, scripted_rendering: Case) -> Request:
 def scripted_message_stream(server: Server, scripted_rendering: Case) -> Request:
     """The same, streamed."""
     return messaged(server, scripted_rendering, streams=True)
+
+
+@exchange("scripted.forbidden", alone=True)
+def scripted_forbidden(server: Server) -> Request:
+    """Which of the scripts a grammar forbade, and where. Alone: after all that may be forbidden."""
+    return server.completion("Which?", max_tokens=4000, expect=None, vllm_xargs={"forbidden": 1})

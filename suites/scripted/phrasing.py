@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pytest_vllm import Call, Case, Request, Server, case_file
+from pytest_vllm import Call, Case, Request, Server, Writer, case_file
 
 from .scripts import ASKED, pieces_of, say, script_of, scripted, spoken, text_of, tokens_in
 from .tools import NOTE, WEATHER, named, offered, offered_to_messages, offered_to_responses
@@ -92,6 +92,13 @@ def as_json(case: Case) -> str:
     """A forced call as plain JSON: a list of calls, or the arguments of the one that is named."""
     call = {"name": WEATHER, "parameters": OSLO.arguments}
     return json.dumps([call] if case["choice"] == "required" else OSLO.arguments)
+
+
+def as_markup(server: Server, *, apart: bool = False) -> str:
+    """A forced call in the model's own markup, alone or with what stands between text and calls."""
+    tool = Writer.of(server.args).tool
+    glue = tool.markup.glue if apart and tool else ""
+    return glue + text_of(server, spoken(server, "", OSLO, thinking=None)).strip()
 
 
 def calls_of(*calls: Call) -> list[dict[str, Any]]:

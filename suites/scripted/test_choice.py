@@ -7,6 +7,7 @@ import json
 from pytest_vllm import MUST, Case, Recording, Server, check, need, only_if, undecided
 
 from .answers import Said, call_faults, listed, said, short, without
+from .forbidden import sayable
 from .phrasing import OSLO, PARIS
 from .scripts import THOUGHT, faults, opening_of, spoken
 from .tools import WEATHER
@@ -37,11 +38,13 @@ def test_forced(
     vllm_server: Server,
     scripted_force: Case,
     scripted_forced_native: Recording,
+    scripted_forced_apart: Recording,
     scripted_forced_json: Recording,
 ) -> None:
     """A forced call comes back as it was written, and the thoughts before it."""
     del scripted_force
-    wrong = forced_faults(vllm_server, accepted(scripted_forced_native, scripted_forced_json))
+    found = accepted(scripted_forced_native, scripted_forced_apart, scripted_forced_json)
+    wrong = forced_faults(vllm_server, found)
 
     assert not wrong, listed(wrong)
 
@@ -51,11 +54,12 @@ def test_forced_stream(
     vllm_server: Server,
     scripted_force: Case,
     scripted_forced_native_stream: Recording,
+    scripted_forced_apart_stream: Recording,
     scripted_forced_json_stream: Recording,
 ) -> None:
     """A forced call is streamed as it was written, and the thoughts before it."""
     del scripted_force
-    found = accepted(scripted_forced_native_stream, scripted_forced_json_stream)
+    found = accepted(scripted_forced_native_stream, scripted_forced_apart_stream, scripted_forced_json_stream)
     wrong = forced_faults(vllm_server, found)
 
     assert not wrong, listed(wrong)
@@ -141,16 +145,18 @@ def test_second(vllm_server: Server, scripted_turn_second: Recording) -> None:
 
 
 @check("scripted.hidden.whole", MUST, spec="vllm:features/reasoning_outputs", needs=(*NEEDS, "reasoning"))
-def test_hidden(scripted_hidden_whole: Recording) -> None:
+def test_hidden(scripted_hidden_whole: Recording, scripted_forbidden: Recording) -> None:
     """Thoughts that are not wanted are left out of a whole answer, and its text stays."""
+    sayable(scripted_hidden_whole, scripted_forbidden)
     found = said(scripted_hidden_whole)
 
     assert (found.thoughts, found.content.strip()) == ("", "Done."), f"{found}"
 
 
 @check("scripted.hidden.stream", MUST, spec="vllm:features/reasoning_outputs", needs=(*STREAM, "reasoning"))
-def test_hidden_stream(scripted_hidden_stream: Recording) -> None:
+def test_hidden_stream(scripted_hidden_stream: Recording, scripted_forbidden: Recording) -> None:
     """Thoughts that are not wanted are left out of a stream, and its text stays."""
+    sayable(scripted_hidden_stream, scripted_forbidden)
     found = said(scripted_hidden_stream)
 
     assert (found.thoughts, found.content.strip()) == ("", "Done."), f"{found}"
