@@ -14,6 +14,7 @@ from pytest_vllm import Call, Case, Recording, Request, Server, cases, exchange
 from .answers import said
 from .phrasing import (
     ANSWERS,
+    CUTS,
     OSLO,
     PARIS,
     QUIET,
@@ -21,7 +22,7 @@ from .phrasing import (
     as_json,
     as_markup,
     calls_of,
-    cut_pieces,
+    cut_at,
     forced,
     formed,
     messaged,
@@ -36,8 +37,8 @@ scripted_answer = cases("scripted_answer", ANSWERS)
 #: More tokens than scripts have, but for the long ones: those come in a few events, for a stream that is
 #: silent all along looks stalled. The first token always comes in an event of its own.
 AT_ONCE = 500
-#: One call, cut after each of its tokens.
-scripted_cut = cases("scripted_cut", [{"id": str(number), "tokens": number} for number in range(1, 65)])
+#: One call, cut after each of its tokens; a longer one at as many places.
+scripted_cut = cases("scripted_cut", [{"id": str(number), "tokens": number} for number in range(1, CUTS + 1)])
 scripted_stop = cases(
     "scripted_stop",
     [{"id": where, "where": where} for where in ("nowhere", "argument", "content", "thought")],
@@ -96,15 +97,15 @@ def scripted_thoughts_late(server: Server) -> Request:
 @exchange("scripted.cut.whole")
 def scripted_cut_whole(server: Server, scripted_cut: Case) -> Request:
     """A call that the token limit cuts."""
-    pieces, before = cut_pieces(server)
-    return say(server, pieces, max_tokens=before + scripted_cut["tokens"])
+    pieces, limit = cut_at(server, scripted_cut["tokens"])
+    return say(server, pieces, max_tokens=limit)
 
 
 @exchange("scripted.cut.stream")
 def scripted_cut_stream(server: Server, scripted_cut: Case) -> Request:
     """The same, streamed."""
-    pieces, before = cut_pieces(server)
-    return say(server, pieces, streams=True, max_tokens=before + scripted_cut["tokens"])
+    pieces, limit = cut_at(server, scripted_cut["tokens"])
+    return say(server, pieces, streams=True, max_tokens=limit)
 
 
 @exchange("scripted.stop.whole")
@@ -303,6 +304,18 @@ def scripted_form_whole(server: Server) -> Request:
 def scripted_form_stream(server: Server) -> Request:
     """The same, streamed."""
     return formed(server, '{"sum": 12}', streams=True)
+
+
+@exchange("scripted.form.bare")
+def scripted_form_bare(server: Server) -> Request:
+    """The same without what opens a text: a grammar may begin right after the thoughts."""
+    return formed(server, '{"sum": 12}', streams=False, bare=True)
+
+
+@exchange("scripted.form.bare-stream")
+def scripted_form_bare_stream(server: Server) -> Request:
+    """The same, streamed."""
+    return formed(server, '{"sum": 12}', streams=True, bare=True)
 
 
 @exchange("scripted.form.broken")

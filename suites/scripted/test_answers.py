@@ -97,9 +97,10 @@ def test_opening(vllm_server: Server, vllm_recordings: Recordings, scripted_thou
     """The marker that opens thoughts is no part of them, with other tokens or alone."""
     opening = opening_of(vllm_server).strip()
     only_if(opening, "thoughts of this parser begin without a marker")
-    need(said(scripted_thoughts_late).thoughts, "the answer holds no thoughts")
     whole = [one for one in vllm_recordings.of(WHOLE) if one.status == 200]
-    told = [*whole, scripted_thoughts_late]
+    # some readers know thoughts at the beginning of an answer alone: an empty line before makes them text
+    told = [*whole, *([scripted_thoughts_late] if said(scripted_thoughts_late).thoughts else [])]
+    need(any(said(one).thoughts for one in told), "no answer holds thoughts")
     wrong = [f"{one.key}: {short(said(one).thoughts)}" for one in told if opening in said(one).thoughts]
 
     assert not wrong, listed(wrong)
