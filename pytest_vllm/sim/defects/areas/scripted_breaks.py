@@ -61,6 +61,16 @@ add(
     ],
 )
 refused(
+    "scripted.cuts-break",
+    "The reader raises over a whole answer that the token limit cuts.",
+    (CHAT,),
+    500,
+    failure("Expecting value: line 1 column 1 (char 0)"),
+    lambda asked: calls_whole(asked) and asked.get("max_tokens"),
+    profile=PROFILE,
+    catches=["scripted.cut.finish"],
+)
+refused(
     "scripted.calls-break-responses",
     "The reader of calls raises over the tools of the Responses interface.",
     (RESPONSES,),
