@@ -20,6 +20,7 @@ from .phrasing import (
     QUIET,
     STOP,
     as_json,
+    as_list,
     as_markup,
     calls_of,
     cut_at,
@@ -189,6 +190,18 @@ def scripted_forced_apart(server: Server, scripted_force: Case) -> Request:
 def scripted_forced_apart_stream(server: Server, scripted_force: Case) -> Request:
     """The same, streamed."""
     return forced(server, scripted_force, as_markup(server, apart=True), streams=True)
+
+
+@exchange("scripted.forced.listed")
+def scripted_forced_listed(server: Server, scripted_force: Case) -> Request:
+    """The same as a list of calls with other keys."""
+    return forced(server, scripted_force, as_list(), streams=False)
+
+
+@exchange("scripted.forced.listed-stream")
+def scripted_forced_listed_stream(server: Server, scripted_force: Case) -> Request:
+    """The same, streamed."""
+    return forced(server, scripted_force, as_list(), streams=True)
 
 
 @exchange("scripted.none.whole")

@@ -107,6 +107,11 @@ def as_json(case: Case) -> str:
     return json.dumps([call] if case["choice"] == "required" else OSLO.arguments)
 
 
+def as_list() -> str:
+    """A forced call as a list of calls in the words that Mistral's first models have for them."""
+    return json.dumps([{"name": WEATHER, "arguments": OSLO.arguments}])
+
+
 def as_markup(server: Server, *, apart: bool = False) -> str:
     """A forced call in the model's own markup, alone or with what stands between text and calls."""
     tool = Writer.of(server.args).tool

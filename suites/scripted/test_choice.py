@@ -34,32 +34,41 @@ def accepted(*recordings: Recording) -> Said:
 
 
 @check("scripted.forced.whole", MUST, spec=SPEC, needs=(*NEEDS, "tools.required"))
-def test_forced(
+def test_forced(  # noqa: PLR0917 - one for each form
     vllm_server: Server,
     scripted_force: Case,
     scripted_forced_native: Recording,
     scripted_forced_apart: Recording,
     scripted_forced_json: Recording,
+    scripted_forced_listed: Recording,
 ) -> None:
     """A forced call comes back as it was written, and the thoughts before it."""
     del scripted_force
-    found = accepted(scripted_forced_native, scripted_forced_apart, scripted_forced_json)
+    found = accepted(
+        scripted_forced_native, scripted_forced_apart, scripted_forced_json, scripted_forced_listed
+    )
     wrong = forced_faults(vllm_server, found)
 
     assert not wrong, listed(wrong)
 
 
 @check("scripted.forced.stream", MUST, spec=SPEC, needs=(*STREAM, "tools.required"))
-def test_forced_stream(
+def test_forced_stream(  # noqa: PLR0917 - one for each form
     vllm_server: Server,
     scripted_force: Case,
     scripted_forced_native_stream: Recording,
     scripted_forced_apart_stream: Recording,
     scripted_forced_json_stream: Recording,
+    scripted_forced_listed_stream: Recording,
 ) -> None:
     """A forced call is streamed as it was written, and the thoughts before it."""
     del scripted_force
-    found = accepted(scripted_forced_native_stream, scripted_forced_apart_stream, scripted_forced_json_stream)
+    found = accepted(
+        scripted_forced_native_stream,
+        scripted_forced_apart_stream,
+        scripted_forced_json_stream,
+        scripted_forced_listed_stream,
+    )
     wrong = forced_faults(vllm_server, found)
 
     assert not wrong, listed(wrong)
