@@ -31,6 +31,7 @@ _STEADY = (
     "scripted.cut.arguments",
     "scripted.cut.finish",
     "scripted.cut.markup",
+    "scripted.form.",
     "scripted.stop.",
     "scripted.thoughts.opening",
     "scripted.shape.whole",

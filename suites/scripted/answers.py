@@ -55,8 +55,32 @@ class Said:
         return (self.usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
 
 
+#: Statuses that tell of the server, or of what stands before it, whatever was asked.
+_ELSEWHERE = (401, 403, 404, 408, 429, 501, 502, 503, 504)
+
+
+def refusal(recording: Recording) -> str:
+    """How a request that every server must take was refused; empty where it was not.
+
+    A text of a model is no reason for a status: what a parser raises over it becomes one.
+    """
+    status = recording.status or 0
+    if status in _ELSEWHERE or status < (400 if recording.request.expect == 200 else 500):
+        return ""
+    try:
+        told = json.loads(recording.text)["error"]["message"]
+    except (ValueError, LookupError, TypeError):
+        told = recording.text
+    return f"answered with {status}: {short(str(told), 120)}"
+
+
 def said(recording: Recording, choice: int = 0) -> Said:
-    """One choice of a chat answer. Raises Undecided when the request was not answered with 200."""
+    """One choice of a chat answer; an answer with a refusal says nothing else.
+
+    Raises Undecided when it was not answered with 200 for a reason that is not the script's.
+    """
+    if told := refusal(recording):
+        return Said(errors=[told])
     if recording.request.streams:
         return _streamed(recording, choice)
     body = recording.ok
@@ -131,7 +155,7 @@ def against(found: Said, script: Script, opening: str = "") -> list[str]:
     ends. Text before and after calls is one content. The marker that opens thoughts, where it leaks into
     them, is `scripted.thoughts.opening`'s to blame, and passed over here.
     """
-    wrong = [f"error {one[:120]}" for one in found.errors]
+    wrong = [f"error {one[:200]}" for one in found.errors]
     wrong += call_faults(found.calls, [(call.name, call.arguments) for call in script.calls])
     meant = script.content + script.after
     alike = squeezed(found.content) == squeezed(meant) if script.after else trimmed(found.content, meant)

@@ -14,13 +14,16 @@ from pytest_vllm import Call, Case, Recording, Request, Server, cases, exchange
 from .answers import said
 from .phrasing import (
     ANSWERS,
+    CUTS,
     OSLO,
     PARIS,
     QUIET,
     STOP,
     as_json,
+    as_list,
+    as_markup,
     calls_of,
-    cut_pieces,
+    cut_at,
     forced,
     formed,
     messaged,
@@ -35,8 +38,8 @@ scripted_answer = cases("scripted_answer", ANSWERS)
 #: More tokens than scripts have, but for the long ones: those come in a few events, for a stream that is
 #: silent all along looks stalled. The first token always comes in an event of its own.
 AT_ONCE = 500
-#: One call, cut after each of its tokens.
-scripted_cut = cases("scripted_cut", [{"id": str(number), "tokens": number} for number in range(1, 65)])
+#: One call, cut after each of its tokens; a longer one at as many places.
+scripted_cut = cases("scripted_cut", [{"id": str(number), "tokens": number} for number in range(1, CUTS + 1)])
 scripted_stop = cases(
     "scripted_stop",
     [{"id": where, "where": where} for where in ("nowhere", "argument", "content", "thought")],
@@ -95,15 +98,15 @@ def scripted_thoughts_late(server: Server) -> Request:
 @exchange("scripted.cut.whole")
 def scripted_cut_whole(server: Server, scripted_cut: Case) -> Request:
     """A call that the token limit cuts."""
-    pieces, before = cut_pieces(server)
-    return say(server, pieces, max_tokens=before + scripted_cut["tokens"])
+    pieces, limit = cut_at(server, scripted_cut["tokens"])
+    return say(server, pieces, max_tokens=limit)
 
 
 @exchange("scripted.cut.stream")
 def scripted_cut_stream(server: Server, scripted_cut: Case) -> Request:
     """The same, streamed."""
-    pieces, before = cut_pieces(server)
-    return say(server, pieces, streams=True, max_tokens=before + scripted_cut["tokens"])
+    pieces, limit = cut_at(server, scripted_cut["tokens"])
+    return say(server, pieces, streams=True, max_tokens=limit)
 
 
 @exchange("scripted.stop.whole")
@@ -168,15 +171,37 @@ def scripted_forced_json_stream(server: Server, scripted_force: Case) -> Request
 @exchange("scripted.forced.native")
 def scripted_forced_native(server: Server, scripted_force: Case) -> Request:
     """A forced call in the model's own markup."""
-    text = text_of(server, spoken(server, "", OSLO, thinking=None)).strip()
-    return forced(server, scripted_force, text, streams=False)
+    return forced(server, scripted_force, as_markup(server), streams=False)
 
 
 @exchange("scripted.forced.native-stream")
 def scripted_forced_native_stream(server: Server, scripted_force: Case) -> Request:
     """The same, streamed."""
-    text = text_of(server, spoken(server, "", OSLO, thinking=None)).strip()
-    return forced(server, scripted_force, text, streams=True)
+    return forced(server, scripted_force, as_markup(server), streams=True)
+
+
+@exchange("scripted.forced.apart")
+def scripted_forced_apart(server: Server, scripted_force: Case) -> Request:
+    """The same as a model writes it after text: with what stands between the two."""
+    return forced(server, scripted_force, as_markup(server, apart=True), streams=False)
+
+
+@exchange("scripted.forced.apart-stream")
+def scripted_forced_apart_stream(server: Server, scripted_force: Case) -> Request:
+    """The same, streamed."""
+    return forced(server, scripted_force, as_markup(server, apart=True), streams=True)
+
+
+@exchange("scripted.forced.listed")
+def scripted_forced_listed(server: Server, scripted_force: Case) -> Request:
+    """The same as a list of calls with other keys."""
+    return forced(server, scripted_force, as_list(), streams=False)
+
+
+@exchange("scripted.forced.listed-stream")
+def scripted_forced_listed_stream(server: Server, scripted_force: Case) -> Request:
+    """The same, streamed."""
+    return forced(server, scripted_force, as_list(), streams=True)
 
 
 @exchange("scripted.none.whole")
@@ -294,6 +319,18 @@ def scripted_form_stream(server: Server) -> Request:
     return formed(server, '{"sum": 12}', streams=True)
 
 
+@exchange("scripted.form.bare")
+def scripted_form_bare(server: Server) -> Request:
+    """The same without what opens a text: a grammar may begin right after the thoughts."""
+    return formed(server, '{"sum": 12}', streams=False, bare=True)
+
+
+@exchange("scripted.form.bare-stream")
+def scripted_form_bare_stream(server: Server) -> Request:
+    """The same, streamed."""
+    return formed(server, '{"sum": 12}', streams=True, bare=True)
+
+
 @exchange("scripted.form.broken")
 def scripted_form_broken(server: Server) -> Request:
     """A script that the schema forbids."""
@@ -341,3 +378,9 @@ def scripted_message_whole(server: Server, scripted_rendering: Case) -> Request:
 def scripted_message_stream(server: Server, scripted_rendering: Case) -> Request:
     """The same, streamed."""
     return messaged(server, scripted_rendering, streams=True)
+
+
+@exchange("scripted.forbidden", alone=True)
+def scripted_forbidden(server: Server) -> Request:
+    """Which of the scripts a grammar forbade, and where. Alone: after all that may be forbidden."""
+    return server.completion("Which?", max_tokens=4000, expect=None, vllm_xargs={"forbidden": 1})

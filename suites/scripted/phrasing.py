@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pytest_vllm import Call, Case, Request, Server, case_file
+from pytest_vllm import Call, Case, Request, Server, Writer, case_file
 
 from .scripts import ASKED, pieces_of, say, script_of, scripted, spoken, text_of, tokens_in
 from .tools import NOTE, WEATHER, named, offered, offered_to_messages, offered_to_responses
@@ -19,8 +19,11 @@ QUIET = {"enable_thinking": False, "thinking": False}
 RESPONSES_SINCE, MESSAGES_SINCE = "0.16.0", "0.29.0"
 OSLO = Call(WEATHER, {"city": "Oslo"})
 PARIS = Call(WEATHER, {"city": "Paris"})
+#: At how many places a call is cut.
+CUTS = 64
 #: The call that is cut after each of its tokens.
 CUT = Call(NOTE, {"text": "a"})
+_TEXT = "\u0000"
 FORM = {
     "type": "object",
     "properties": {"sum": {"type": "integer"}},
@@ -40,6 +43,16 @@ def cut_pieces(server: Server) -> tuple[list[str], int]:
     before = pieces_of(server, text_of(server, spoken(server, "", thinking="Hm")))
     pieces = pieces_of(server, text_of(server, script))
     return pieces, tokens_in(server, before)
+
+
+def cut_at(server: Server, number: int) -> tuple[list[str], int]:
+    """The call that is cut, and the limit of its cut of that number, from 1 to CUTS.
+
+    The last leaves room for the end. A call of more tokens is cut at as many places, evenly.
+    """
+    pieces, before = cut_pieces(server)
+    whole = tokens_in(server, pieces) + 1 - before
+    return pieces, before + (number if whole <= CUTS else -(-number * whole // CUTS))
 
 
 def stop_texts(where: str) -> tuple[str, str, str]:
@@ -94,6 +107,18 @@ def as_json(case: Case) -> str:
     return json.dumps([call] if case["choice"] == "required" else OSLO.arguments)
 
 
+def as_list() -> str:
+    """A forced call as a list of calls in the words that Mistral's first models have for them."""
+    return json.dumps([{"name": WEATHER, "arguments": OSLO.arguments}])
+
+
+def as_markup(server: Server, *, apart: bool = False) -> str:
+    """A forced call in the model's own markup, alone or with what stands between text and calls."""
+    tool = Writer.of(server.args).tool
+    glue = tool.markup.glue if apart and tool else ""
+    return glue + text_of(server, spoken(server, "", OSLO, thinking=None)).strip()
+
+
 def calls_of(*calls: Call) -> list[dict[str, Any]]:
     """Calls as a history holds them."""
     return [
@@ -106,10 +131,11 @@ def calls_of(*calls: Call) -> list[dict[str, Any]]:
     ]
 
 
-def formed(server: Server, text: str, *, streams: bool) -> Request:
-    """An answer under a schema, after thoughts."""
+def formed(server: Server, text: str, *, streams: bool, bare: bool = False) -> Request:
+    """An answer under a schema, after thoughts and, unless it is bare, after what opens a text."""
     form = {"type": "json_schema", "json_schema": {"name": "form", "schema": FORM}}
-    before = text_of(server, spoken(server)).rstrip()
+    opened = text_of(server, spoken(server, _TEXT)).partition(_TEXT)[0]
+    before = (text_of(server, spoken(server)) if bare else opened).rstrip()
     return server.chat(
         ASKED, response_format=form, vllm_xargs=scripted(before + text), stream=streams, expect=None
     )

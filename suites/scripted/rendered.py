@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from .answers import Called, Said
+from .answers import Called, Said, refusal
 
 if TYPE_CHECKING:
     from pytest_vllm import Recording
@@ -15,7 +15,9 @@ _ENDS = {"tool_use": "tool_calls", "end_turn": "stop"}
 
 
 def response(recording: Recording) -> Said:
-    """What a Responses answer says. Raises Undecided when it was not answered with 200."""
+    """What a Responses answer says. Raises Undecided when it was not answered, as `answers.said`."""
+    if told := refusal(recording):
+        return Said(errors=[told])
     if not recording.request.streams:
         return _items(recording.ok)
     found = Said()
@@ -39,7 +41,7 @@ def response(recording: Recording) -> Said:
 
 
 def last_response(recording: Recording) -> Said:
-    """What the final event of a Responses stream holds. Raises Undecided without one."""
+    """What the final event of a Responses stream holds. Raises Undecided when there is no stream."""
     ends = [event["response"] for event in recording.deltas if event.get("type") == "response.completed"]
     return _items(ends[-1]) if ends else Said(errors=["no response.completed"])
 
@@ -58,7 +60,9 @@ def _items(body: Json) -> Said:
 
 
 def message(recording: Recording) -> Said:
-    """What a Messages answer says. Raises Undecided when it was not answered with 200."""
+    """What a Messages answer says. Raises Undecided when it was not answered, as `answers.said`."""
+    if told := refusal(recording):
+        return Said(errors=[told])
     if not recording.request.streams:
         return _blocks(recording.ok)
     found = Said()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, Writer, check, need, only_if
 
-from .answers import Said, call_faults, listed, said, short, without
+from .answers import Said, call_faults, listed, refusal, said, short, without
 from .phrasing import CUT, STOP, cut_pieces, stop_texts
 from .scripts import faults, opening_of, spoken, tokens_in
 from .tools import NOTE
@@ -32,10 +32,15 @@ def cuts(server: Server, recordings: Recordings, prefix: str) -> list[tuple[str,
     return told
 
 
+def refusals(recordings: Recordings, prefix: str) -> list[str]:
+    """Cut requests that got no answer, for what is left of a call."""
+    return [f"{one.key}: {told}" for one in recordings.of(prefix) if (told := refusal(one))]
+
+
 @check("scripted.cut.finish", MUST, spec=FINISH, needs=NEEDS, exchanges=(WHOLE,))
 def test_finish(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """A whole answer cut within a call ends with `length`, unless it is complete."""
-    wrong = finish_faults(cuts(vllm_server, vllm_recordings, WHOLE))
+    wrong = refusals(vllm_recordings, WHOLE) or finish_faults(cuts(vllm_server, vllm_recordings, WHOLE))
 
     assert not wrong, listed(wrong)
 
@@ -43,7 +48,7 @@ def test_finish(vllm_server: Server, vllm_recordings: Recordings) -> None:
 @check("scripted.cut.stream-finish", MUST, spec=FINISH, needs=STREAM, exchanges=(STREAMED,))
 def test_stream_finish(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """A stream cut within a call ends with `length`, unless it is complete."""
-    wrong = finish_faults(cuts(vllm_server, vllm_recordings, STREAMED))
+    wrong = refusals(vllm_recordings, STREAMED) or finish_faults(cuts(vllm_server, vllm_recordings, STREAMED))
 
     assert not wrong, listed(wrong)
 

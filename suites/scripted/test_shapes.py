@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, need
 
 from .answers import Said, listed, said, short, squeezed
+from .forbidden import ODD_SHAPES, sayable
 from .tools import UNKNOWN
 
 SPEC = "vllm:features/reasoning_outputs"
@@ -42,16 +43,20 @@ def lost(shape: str, found: Said) -> list[str]:
 
 
 @check("scripted.shape.whole", MUST, spec=SPEC, needs=NEEDS)
-def test_whole(scripted_shape: Case, scripted_shape_whole: Recording) -> None:
+def test_whole(scripted_shape: Case, scripted_shape_whole: Recording, scripted_forbidden: Recording) -> None:
     """A whole answer loses no thought and no text, in whatever shape thoughts are."""
+    sayable(scripted_shape_whole, scripted_forbidden, may_be=scripted_shape.id in ODD_SHAPES)
     wrong = lost(scripted_shape.id, said(scripted_shape_whole))
 
     assert not wrong, listed(wrong)
 
 
 @check("scripted.shape.stream", MUST, spec=SPEC, needs=STREAM)
-def test_stream(scripted_shape: Case, scripted_shape_stream: Recording) -> None:
+def test_stream(
+    scripted_shape: Case, scripted_shape_stream: Recording, scripted_forbidden: Recording
+) -> None:
     """A stream loses no thought and no text, in whatever shape thoughts are."""
+    sayable(scripted_shape_stream, scripted_forbidden, may_be=scripted_shape.id in ODD_SHAPES)
     wrong = lost(scripted_shape.id, said(scripted_shape_stream))
 
     assert not wrong, listed(wrong)
@@ -64,6 +69,7 @@ def test_alike(
     """Thoughts in an odd shape are told apart the same way, streamed or whole."""
     del scripted_shape
     whole, stream = said(scripted_shape_whole), said(scripted_shape_stream)
+    need(not whole.errors + stream.errors, "the server broke one of the answers off")
     one, other = (
         (squeezed(each.thoughts), squeezed(each.content), len(each.calls)) for each in (whole, stream)
     )
@@ -92,8 +98,9 @@ def test_call_in_thought(vllm_recordings: Recordings) -> None:
 
 
 @check("scripted.unknown.whole", MUST, spec="vllm:features/tool_calling", needs=("chat", "scripted"))
-def test_unknown(scripted_unknown_whole: Recording) -> None:
+def test_unknown(scripted_unknown_whole: Recording, scripted_forbidden: Recording) -> None:
     """A call of a tool that nobody offered is not lost in a whole answer."""
+    sayable(scripted_unknown_whole, scripted_forbidden)
     found = said(scripted_unknown_whole)
 
     assert UNKNOWN in [call.name for call in found.calls] or UNKNOWN in found.content, f"{found}"
@@ -102,8 +109,9 @@ def test_unknown(scripted_unknown_whole: Recording) -> None:
 @check(
     "scripted.unknown.stream", MUST, spec="vllm:features/tool_calling", needs=("chat", "scripted", "stream")
 )
-def test_unknown_stream(scripted_unknown_stream: Recording) -> None:
+def test_unknown_stream(scripted_unknown_stream: Recording, scripted_forbidden: Recording) -> None:
     """A call of a tool that nobody offered is not lost in a stream."""
+    sayable(scripted_unknown_stream, scripted_forbidden)
     found = said(scripted_unknown_stream)
 
     assert UNKNOWN in [call.name for call in found.calls] or UNKNOWN in found.content, f"{found}"

@@ -46,6 +46,8 @@ class Server:
         self.parser_calls: Counter[tuple[str, str, str]] = Counter()
         self.loras: dict[str, str] = {}
         self.stored: dict[str, Any] = {}
+        #: Digest of a script -> the token from which on a grammar forbade it.
+        self.forbidden: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, call: Call) -> None:

@@ -98,7 +98,7 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
             server.asked[digest] += sampling.n
     script = script_of(server, body)
     if script is not None:
-        allow(script, body, turn.constraint)
+        allow(server, script, body, turn.constraint)
         said = [produce(script, lambda: filler(turn), sampling, server.tokens) for _ in range(sampling.n)]
         return [server.hooks.run("output", output, body) for output in said]
     turn.seed = f"{server.settings.seed}/{digest}"

@@ -5,6 +5,7 @@ vLLM is not installed here; a stand-in of its interface carries the module. `tes
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 from dataclasses import dataclass, field
@@ -43,11 +44,28 @@ class Letters:
         return [ord(letter) for letter in text]
 
 
-class Logits:
-    """Remembers what was forced: {row: token}."""
+class Masked(list[bool]):
+    """What is compared: whether each logit is that of a masked token."""
 
-    def __init__(self) -> None:
+    def __eq__(self, value: object) -> Any:
+        assert value == float("-inf")
+        return self
+
+    __hash__ = None
+
+    def tolist(self) -> list[bool]:
+        return list(self)
+
+
+class Logits:
+    """Remembers what was forced: {row: token}. Tokens in `masked` are those that a grammar forbids."""
+
+    def __init__(self, masked: str = "") -> None:
         self.forced: dict[int, int] = {}
+        self.masked = {ord(letter) for letter in masked}
+
+    def __getitem__(self, at: tuple[list[int], list[int]]) -> Masked:
+        return Masked(token in self.masked for token in at[1])
 
     def __setitem__(self, at: tuple[list[int], list[int]], value: float) -> None:
         assert value > 1e5
@@ -79,9 +97,33 @@ def joins(row: int, script: Any, output: list[int] | None = None) -> Update:
     return Update(added=[(row, params, [1, 2], [] if output is None else output)])
 
 
-def said(processor: Any) -> dict[int, str]:
+def bound(row: int, script: str, output: list[int]) -> Update:
+    """A request that a grammar holds to a form."""
+    params = SimpleNamespace(extra_args={"script": script}, structured_outputs=object())
+    return Update(added=[(row, params, [1, 2], output)])
+
+
+def told(processor: Any) -> str:
+    """What the processor says when it is asked what was forbidden."""
+    output: list[int] = []
+    params = SimpleNamespace(extra_args={"forbidden": 1})
+    processor.update_state(Update(added=[(9, params, [1, 2], output)]))
+    text = ""
+    while (letter := said(processor)[9]) != ".":
+        text += letter
+        output.append(7)
+    processor.update_state(Update(removed=[9]))
+    return text
+
+
+def name(script: str) -> str:
+    """The digest of a script."""
+    return hashlib.sha256(script.encode()).hexdigest()[:12]
+
+
+def said(processor: Any, masked: str = "") -> dict[int, str]:
     """The letter that each row has to say next; `.` for the end."""
-    logits = Logits()
+    logits = Logits(masked)
     assert processor.apply(logits) is logits
     return {row: "." if token == EOS else chr(token) for row, token in logits.forced.items()}
 
@@ -164,6 +206,44 @@ def test_choices_of_one_request_have_positions_of_their_own(processor: Any) -> N
     processor.update_state(joins(1, "abc", [1, 1]))
 
     assert said(processor) == {0: "b", 1: "c"}
+
+
+def test_what_a_grammar_forbids_is_told_with_its_place(processor: Any) -> None:
+    output = [1]
+    processor.update_state(bound(0, "a<b", output))
+    processor.update_state(bound(1, "abc", output))
+
+    assert said(processor, masked="<") == {0: "<", 1: "b"}  # forced all the same: the server ends it
+    output.append(7)
+    said(processor, masked="b")
+    processor.update_state(Update(removed=[0, 1]))
+
+    assert told(processor) == f"{name('a<b')}:1"
+
+
+def test_nothing_is_told_where_nothing_was_forbidden(processor: Any) -> None:
+    processor.update_state(bound(0, "abc", []))
+    said(processor)
+
+    assert told(processor) == "none"
+
+
+def test_a_mask_without_a_grammar_is_not_told(processor: Any) -> None:
+    """Limits on the length of an answer mask its end, for instance."""
+    processor.update_state(joins(0, "<"))
+    processor.update_state(bound(1, "abc", []))
+    said(processor, masked="<")
+
+    assert told(processor) == "none"
+
+
+def test_pieces_have_a_name_of_their_own(processor: Any) -> None:
+    update = bound(0, "", [])
+    update.added[0][1].extra_args = {"script": ["<", "a"]}
+    processor.update_state(update)
+    said(processor, masked="<")
+
+    assert told(processor) == f"{name(chr(0).join('<a'))}:0"
 
 
 @pytest.mark.parametrize("script", [5, ["a", 5], {"a": 1}])

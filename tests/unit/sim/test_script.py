@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,6 +63,21 @@ def test_what_is_no_script_is_refused(scripted: Client, script: object) -> None:
 def test_a_script_that_the_schema_forbids_is_an_error(scripted: Client) -> None:
     assert say(scripted, RIVER, response_format=FORM).status == 500
     assert say(scripted, "{}", response_format=FORM).status == 200
+
+
+def test_what_a_grammar_forbade_is_told(scripted: Client) -> None:
+    def told() -> str:
+        body = {"prompt": "Which?", "max_tokens": 500, "vllm_xargs": {"forbidden": 1}}
+        return str(scripted.ask("POST", "/v1/completions", body).json["choices"][0]["text"])
+
+    before = told()
+    say(scripted, "{", response_format=FORM)
+    say(scripted, "{}", response_format=FORM)
+    known, another = (f"{hashlib.sha256(text.encode()).hexdigest()[:12]}:0" for text in ("{", "{}"))
+
+    assert known not in before
+    assert known in told().split()
+    assert another not in told()
 
 
 def test_requests_without_a_script_are_answered_as_ever(scripted: Client, sim: Client) -> None:
