@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pytest_vllm.launch.protocol import LaunchContext
     from pytest_vllm.profile.model import Profile
 
-#: What an engine reports for a process that it had to kill.
 #: Seconds between two looks for the end of a command inside, where the engine may not tell it.
 _ASK_AGAIN = 5.0
+#: What an engine reports for a process that it had to kill.
 _KILLED = 128 + signal.SIGKILL
 _REMEMBERED = ("Config", "HostConfig", "State", "NetworkSettings", "Mounts", "Image", "Id", "Created")
 
