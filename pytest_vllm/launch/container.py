@@ -245,9 +245,11 @@ class ContainerHandle(StartedServer):
             self._prove(recipe)
 
     def _not_started(self, error: Exception) -> BootError:
-        self._remove()
         what = f"{self._engine.name} could not start the container"
-        return daemon_error(what, words_of(error), try_=_port_hint(self._profile))
+        refused = daemon_error(what, words_of(error), try_=_port_hint(self._profile))
+        self.failure = refused  # told before the status that removing it will tell: somebody may be waiting
+        self._remove()
+        return refused
 
     def _publish(self) -> None:
         self._container.reload()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from pytest_vllm.launch.container import ContainerHandle
 from pytest_vllm.launch.ports import free_port
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
@@ -64,9 +65,19 @@ def test_failed_start_leaves_no_container(stand: Stand) -> None:
 
 
 @pytest.mark.parametrize("stand", [DOCKER], indirect=True)
-def test_missing_image_is_pulled_before_the_eyes(stand: Stand) -> None:
-    """In the background, with lines that tell how far it is; what comes after it fails as ever."""
+def test_missing_image_is_pulled_before_the_eyes(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the background, with lines that tell how far it is; what comes after it fails as ever.
+
+    Also on a busy machine, which is slow to remove a container that has a status by then.
+    """
     assert stand.engine is not None
+    at_once = ContainerHandle._remember
+
+    def slowly(handle: ContainerHandle, container: object) -> None:
+        at_once(handle, container)
+        time.sleep(0.5)
+
+    monkeypatch.setattr(ContainerHandle, "_remember", slowly)
     with registry() as image:
         stand.server |= {"image": image, "command": ["no-such-program"]}
         try:
