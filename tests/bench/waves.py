@@ -21,8 +21,8 @@ from unittest.mock import patch
 import httpx
 
 from pytest_vllm.measure import secondopinion
-from pytest_vllm.measure.load import Load
 from pytest_vllm.measure.run import perform
+from pytest_vllm.measure.sender import Sender
 from pytest_vllm.metrics import Metrics
 from pytest_vllm.target import Server
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FIRST = "vllm:time_to_first_token_seconds"
-_ASK = Load._ask
+_FIRST = Sender.ask_first
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Bench:
         load = secondopinion.workload()
         (kind,) = load.kinds
         kind = replace(kind, varied=kind.varied if varied else 0.0)
-        asking = (lambda load, intended, **_: _ASK(load, intended)) if waves else _ASK
-        with patch.object(Load, "_ask", asking):
+        whole = (lambda sender, _, then: sender.ask(sender.start, then=then)) if waves else _FIRST
+        with patch.object(Sender, "ask_first", whole):
             server = Server(self.url, self.name)
             found = perform("waves", replace(load, kinds=(kind,), canary=False), server)
         return secondopinion.ours_of(found)["ttft"]
