@@ -24,8 +24,12 @@ STREAMS, REQUESTS, PROMPT, OUTPUT = 4, 48, 64, 64
 APART = 0.15
 #: Seconds for all of it, importing vLLM included.
 PATIENCE = 480.0
-#: Runs the rest of its words with a folder for the result; prints the result, or how the output ended.
+#: By how much answers of both differ in length: all alike they would end together, and be asked in waves.
+VARIED = 0.5
+#: Runs the rest of its words with a folder for the result; prints the result, or how the output ended. The
+#: client heeds a proxy of its environment, also for the server beside it.
 SCRIPT = (
+    'no_proxy="${no_proxy:-$NO_PROXY},127.0.0.1"; NO_PROXY=$no_proxy; export no_proxy NO_PROXY; '
     'd=$(mktemp -d); "$@" --result-dir "$d" --result-filename found.json >"$d/log" 2>&1; s=$?; '
     'if [ -f "$d/found.json" ]; then cat "$d/found.json"; else tail -n 12 "$d/log"; fi; rm -rf "$d"; exit $s'
 )
@@ -86,7 +90,7 @@ class Opinion:
 
 def workload() -> Workload:
     """The load as our driver performs it."""
-    kind = Kind("second-opinion", Prompts(tokens=PROMPT), OUTPUT)
+    kind = Kind("second-opinion", Prompts(tokens=PROMPT), OUTPUT, varied=VARIED)
     return Workload(streams=STREAMS, requests=REQUESTS, kinds=(kind,), seconds=PATIENCE)
 
 
@@ -108,6 +112,7 @@ def command(program: Sequence[str], url: str, model: str, served: str) -> list[s
         "--dataset-name": "random",
         "--random-input-len": PROMPT,
         "--random-output-len": OUTPUT,
+        "--random-range-ratio": VARIED,
         "--num-prompts": REQUESTS,
         "--max-concurrency": STREAMS,
         "--num-warmups": 1,
@@ -139,6 +144,8 @@ def read(status: int | None, text: str, measured: Measured) -> Opinion:
         completed = int(found["completed"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"no result of vllm bench serve ({error!r}): {text[-400:]}") from error
+    if not completed:
+        raise ValueError(f"none of its {REQUESTS} requests was answered; its figures are of none")
     return Opinion(theirs, ours_of(measured), completed, sum(1 for one in measured.samples if one.good))
 
 

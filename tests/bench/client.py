@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,7 +146,8 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
     for client in CLIENTS:
         for count in streams:
             _say(f"{client}: {count} streams")
-            yield own(client, count)
+            beside = Beside()
+            yield beside.noted(own(client, count))
     for name in options.tools:
         with tempfile.TemporaryDirectory(prefix=f"bench-{name}-") as place:
             _say(f"{name}: installing it into {place}, which is removed at the end")
@@ -166,7 +167,8 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
 def _program(tool: Tool, python: Path, place: Path, streams: Sequence[int]) -> Iterator[Row]:
     for count in streams:
         _say(f"{tool.name}: {count} streams, a short run and a long one")
-        yield program(tool, python, place, count)
+        beside = Beside()
+        yield beside.noted(program(tool, python, place, count))
 
 
 def _say(text: str) -> None:
@@ -182,12 +184,23 @@ class Beside:
         self._load = os.getloadavg()[0]
 
     @property
-    def text(self) -> str:
-        """In words."""
+    def share(self) -> float:
+        """Of all cores."""
         seconds, cores = time.monotonic() - self._began, os.cpu_count() or 1
         others = (self._all() - self._busy) - (self._ours() - self._own)
-        share = max(0.0, others) / seconds / cores
-        return f"{cores} cores; load {self._load:.1f} before it; others took {share:.0%} of them meanwhile"
+        return max(0.0, others) / seconds / cores
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        cores = os.cpu_count()
+        return (
+            f"{cores} cores; load {self._load:.1f} before it; others took {self.share:.0%} of them meanwhile"
+        )
+
+    def noted(self, row: Row) -> Row:
+        """The row, with what others took while it was measured."""
+        return replace(row, notes=(f"others took {self.share:.0%} of the cores", *row.notes))
 
     @staticmethod
     def _all() -> float:

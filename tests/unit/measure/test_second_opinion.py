@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from pytest_vllm import measuring
 from pytest_vllm.launch.arguments import bench_of
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.samples import Sample
-from pytest_vllm.measure.secondopinion import SCRIPT, command, ours_of, read
+from pytest_vllm.measure.secondopinion import SCRIPT, command, ours_of, read, workload
 from pytest_vllm.measure.workload import Workload
 from pytest_vllm.measuring import second_opinion
 from pytest_vllm.report.progress import Progress
@@ -90,6 +91,11 @@ def test_the_note_has_every_figure_and_of_how_many_it_is() -> None:
         (None, "", "did not end within"),
         (0, "Traceback", "no result of vllm bench serve"),
         (0, '{"completed": 4}', "median_ttft_ms"),
+        (
+            0,
+            json.dumps({**RESULT, "completed": 0, "median_ttft_ms": 0.0}),
+            "none of its 48 requests was answered",
+        ),
     ],
 )
 def test_what_is_no_result(status: int | None, text: str, told: str) -> None:
@@ -110,6 +116,27 @@ def test_what_is_no_result(status: int | None, text: str, told: str) -> None:
 )
 def test_the_server_s_own_program_benchmarks(serve: tuple[str, ...], bench: tuple[str, ...] | None) -> None:
     assert bench_of(serve) == bench
+
+
+def test_no_proxy_comes_between_it_and_the_server(tmp_path: Path) -> None:
+    """What the person had left out stays left out."""
+    fake = tmp_path / "bench"
+    fake.write_text('#!/bin/sh\necho "$no_proxy $NO_PROXY"; exit 1\n')
+    fake.chmod(0o755)
+    words = command([str(fake)], "http://127.0.0.1:8000", "m", "m")
+    for given, told in (({}, ",127.0.0.1"), ({"NO_PROXY": "a.b"}, "a.b,127.0.0.1")):
+        env = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()} | given
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+
+        assert done.stdout == f"{told} {told}\n"
+
+
+def test_both_loads_have_answers_of_different_lengths() -> None:
+    """In waves, as alike ones come, the first token takes twice as long to one of the clients alone."""
+    asked = command(["vllm"], "http://127.0.0.1:8000", "m", "m")
+    (kind,) = workload().kinds
+
+    assert float(asked[asked.index("--random-range-ratio") + 1]) == kind.varied > 0
 
 
 def test_the_result_is_all_that_is_printed(tmp_path: Path) -> None:
