@@ -30,6 +30,7 @@ _STREAMED = ("stream", "split", "chunks")
 _STEADY = (
     "scripted.cut.arguments",
     "scripted.cut.finish",
+    "scripted.cut.stream-finish",
     "scripted.cut.markup",
     "scripted.form.",
     "scripted.stop.",
