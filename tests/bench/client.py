@@ -1,6 +1,6 @@
 """Capacity and truth of measuring clients against a server that computes nothing, in one table each.
 
-    python -m tests.bench.client [--quick] [--with guidellm --with aiperf] [--vllm-python PYTHON]
+    python -m tests.bench.client [--quick] [--with guidellm --with aiperf] [--python-with-vllm PYTHON]
 
 The server (`pytest_vllm.measure.calibrator`) and each client have a core and processes of their own.
 Truth: all streams begin together, the first word comes after 50 ms, the others 10 ms apart; the server
@@ -159,9 +159,9 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
                 continue
             _say(f"{name}: installed in {time.monotonic() - began:.0f} s")
             yield from _program(INSTALLED[name], python, Path(place), streams)
-    if options.vllm_python:
+    if options.python_with_vllm:
         with tempfile.TemporaryDirectory(prefix="bench-vllm-") as place:
-            yield from _program(VLLM, Path(options.vllm_python), Path(place), streams)
+            yield from _program(VLLM, Path(options.python_with_vllm), Path(place), streams)
 
 
 def _program(tool: Tool, python: Path, place: Path, streams: Sequence[int]) -> Iterator[Row]:
@@ -225,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--with", dest="tools", action="append", default=[], choices=tuple(INSTALLED), help="install it, too"
     )
     parser.add_argument("--tool-python", default=sys.executable, help="makes the environments of the tools")
-    parser.add_argument("--vllm-python", help="a Python that has vLLM, for `vllm bench serve`")
+    parser.add_argument("--python-with-vllm", help="a Python that has vLLM, for `vllm bench serve`")
     options = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the environments go, too
     beside = Beside()
