@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.bench.client import HEAD, Row, program
-from tests.bench.tools import INSTALLED, VLLM, Load, NoFigures, Told, Tool, install
+from tests.bench.tools import INSTALLED, VLLM, Load, NoFigures, Told, Tool, _refusal, install
 from tests.bench.truth import Pair, Truth
 
 if TYPE_CHECKING:
@@ -103,6 +103,19 @@ def test_a_package_that_is_not_there_is_told(tmp_path: Path) -> None:
         install(str(tmp_path / "nothing-here"), tmp_path)
     with pytest.raises(NoFigures, match=r"^not installed: .*no-python"):
         install("x", tmp_path, "/no-python")
+
+
+def test_a_package_for_a_newer_python_says_which() -> None:
+    """As pip tells it."""
+    told = (
+        "ERROR: Ignored the following versions that require a different python version: "
+        "0.1.1 Requires-Python >=3.12; 0.7.0 Requires-Python >=3.12\n"
+        "ERROR: Could not find a version of x\nERROR: No matching distribution found for x\n"
+    )
+    here = ".".join(map(str, sys.version_info[:3]))
+
+    assert _refusal(told, sys.executable) == f"it needs Python >=3.12, this is {here} (--tool-python)"
+    assert _refusal("ERROR: No matching distribution found for x\n", sys.executable).endswith("found for x")
 
 
 def test_a_row_with_a_reason_has_no_figures(tmp_path: Path) -> None:
