@@ -5,7 +5,7 @@
 
 A defect that only rewrites answers is applied to recordings of a healthy simulator and judged by every check
 that needs no load; any other is booted, recorded anew and judged by a part of the checks (part.py), or with
---full by all of them.
+--full by all of them. So is one for which alone a healthy simulator would have to be recorded.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_vllm.sim.defects.registry import Defect
     from pytest_vllm.verdict import Result
 
 ROOT = Path(__file__).parents[2]
 #: Their checks are of a longer tier: test_restart.py and test_soak.py run them.
 ELSEWHERE = ("restart", "soak")
 WORKERS = 3
-#: Defects that one process judges in turn over the same healthy recordings.
-BATCH = 25
+#: Defects that one process judges in turn over the same healthy recordings, and too few for recordings.
+BATCH, TOO_FEW = 25, 2
 
 
 @cache
@@ -75,15 +76,26 @@ def healthy_results(
     return judge_all(recorded_only(), healthy(needs, environ, profile))
 
 
+@cache
+def replayed(defect: Defect) -> bool:
+    """Whether a defect is applied to recordings: it can be, and enough others share them."""
+    alike = [one for one in all_defects().values() if one.rewrites and _config(one) == _config(defect)]
+    return defect.rewrites and len(alike) > TOO_FEW
+
+
+def _config(defect: Defect) -> tuple[str, ...]:
+    return (*defect.needs, *defect.environ, defect.profile)
+
+
 def outcome_of(name: str, *, full: bool = False) -> Outcome:
     """Break the simulator by one defect and judge it."""
     defect = all_defects()[name]
-    if defect.rewrites:
+    if replayed(defect):
         config = (defect.needs, defect.environ, defect.profile)
         before, said = healthy(*config), healthy_results(*config)
         started = time.monotonic()
         results = judge_changed(recorded_only(), before, said, rewritten(before, defect))
-        return judged(defect, results, time.monotonic() - started)
+        return judged(defect, results, time.monotonic() - started, live=False)
     started = time.monotonic()
     checks, _ = suites()
     chosen = checks if full else part_for(defect, checks)
@@ -92,7 +104,7 @@ def outcome_of(name: str, *, full: bool = False) -> Outcome:
         view = record(folder, profile, [check.item for check in chosen])
     if isinstance(view, BootError):
         return not_booted(defect, view, time.monotonic() - started)
-    return judged(defect, judge_all(chosen, view), time.monotonic() - started)
+    return judged(defect, judge_all(chosen, view), time.monotonic() - started, live=True)
 
 
 def batches(names: Sequence[str]) -> list[list[str]]:
@@ -105,12 +117,12 @@ def batches(names: Sequence[str]) -> list[list[str]]:
     alike: dict[object, list[str]] = defaultdict(list)
     for name in names:
         one = known[name]
-        alike[(one.profile, one.needs, one.environ) if one.rewrites else name].append(name)
+        alike[_config(one) if replayed(one) else name].append(name)
     parts = []
     for group in alike.values():
         size = BATCH if known[group[0]].area != "scripted" else BATCH // 3
         parts += [group[at : at + size] for at in range(0, len(group), size)]
-    return sorted(parts, key=lambda part: (known[part[0]].rewrites, known[part[0]].area != "scripted"))
+    return sorted(parts, key=lambda part: (replayed(known[part[0]]), known[part[0]].area != "scripted"))
 
 
 def _outcomes_of(names: Sequence[str], full: bool) -> list[Outcome]:
@@ -160,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, one in known.items()
         if one.area not in ELSEWHERE
         and options.area in (None, one.area)
-        and not (options.live and one.rewrites)
+        and not (options.live and replayed(one))
     ]
     unknown = [name for name in names if name not in known]
     if unknown:

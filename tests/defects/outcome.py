@@ -95,7 +95,7 @@ def not_booted(defect: Defect, error: BootError, seconds: float) -> Outcome:
     )
 
 
-def judged(defect: Defect, results: Sequence[Result], seconds: float) -> Outcome:
+def judged(defect: Defect, results: Sequence[Result], seconds: float, *, live: bool) -> Outcome:
     """The outcome of a defect by what every check says."""
     failed = decide(results).failed
     related = {bare(name) for name in defect.catches}
@@ -113,7 +113,7 @@ def judged(defect: Defect, results: Sequence[Result], seconds: float) -> Outcome
         undecided=sum(1 for r in results if r.verdict is Verdict.UNDECIDED),
         checks=len(results),
         seconds=round(seconds, 2),
-        live=not defect.rewrites,
+        live=live,
         expected=defect.catches,
         reasons={r.check: r.reason for r in wrong},
     )
