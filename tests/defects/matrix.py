@@ -77,8 +77,9 @@ def healthy_results(
 
 
 @cache
-def replayed(defect: Defect) -> bool:
+def replayed(name: str) -> bool:
     """Whether a defect is applied to recordings: it can be, and enough others share them."""
+    defect = all_defects()[name]
     alike = [one for one in all_defects().values() if one.rewrites and _config(one) == _config(defect)]
     return defect.rewrites and len(alike) > TOO_FEW
 
@@ -90,7 +91,7 @@ def _config(defect: Defect) -> tuple[str, ...]:
 def outcome_of(name: str, *, full: bool = False) -> Outcome:
     """Break the simulator by one defect and judge it."""
     defect = all_defects()[name]
-    if replayed(defect):
+    if replayed(name):
         config = (defect.needs, defect.environ, defect.profile)
         before, said = healthy(*config), healthy_results(*config)
         started = time.monotonic()
@@ -117,12 +118,12 @@ def batches(names: Sequence[str]) -> list[list[str]]:
     alike: dict[object, list[str]] = defaultdict(list)
     for name in names:
         one = known[name]
-        alike[_config(one) if replayed(one) else name].append(name)
+        alike[_config(one) if replayed(name) else name].append(name)
     parts = []
     for group in alike.values():
         size = BATCH if known[group[0]].area != "scripted" else BATCH // 3
         parts += [group[at : at + size] for at in range(0, len(group), size)]
-    return sorted(parts, key=lambda part: (replayed(known[part[0]]), known[part[0]].area != "scripted"))
+    return sorted(parts, key=lambda part: (replayed(part[0]), known[part[0]].area != "scripted"))
 
 
 def _outcomes_of(names: Sequence[str], full: bool) -> list[Outcome]:
@@ -172,7 +173,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, one in known.items()
         if one.area not in ELSEWHERE
         and options.area in (None, one.area)
-        and not (options.live and replayed(one))
+        and not (options.live and replayed(name))
     ]
     unknown = [name for name in names if name not in known]
     if unknown:
