@@ -73,7 +73,7 @@ class Tool:
     """A program of others.
 
     Args:
-        name: as it is asked for, and as PyPI calls it.
+        name: as it is asked for, and as the package index calls it.
         words: its command after the Python that has it.
         read: its figures, from the folder that it wrote to. Raises ValueError, KeyError, OSError.
     """
