@@ -134,6 +134,7 @@ class Measurements:
         """Nothing is read until it is asked for."""
         self.folder = folder / FOLDER
         self._read: dict[str, Measured] = {}
+        self._keys: dict[Path, str] = {}
 
     def save(self, measured: Measured) -> None:
         """Write one; no reader ever sees half of it."""
@@ -159,8 +160,10 @@ class Measurements:
     def keys(self) -> tuple[str, ...]:
         """The keys of all measurements that are on disk, or were when they were read; sorted."""
         files = sorted(self.folder.glob("[!.]*.json")) if self.folder.is_dir() else []
-        there = {str(json.loads(path.read_text("utf-8"))["key"]) for path in files}
-        return tuple(sorted(there | self._read.keys()))
+        for path in files:
+            if path not in self._keys:
+                self._keys[path] = str(json.loads(path.read_text("utf-8"))["key"])
+        return tuple(sorted({self._keys[path] for path in files} | self._read.keys()))
 
     def path(self, key: str) -> Path:
         """Where one lies."""

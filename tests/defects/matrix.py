@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
@@ -76,12 +76,15 @@ def healthy_results(
     return judge_all(recorded_only(), healthy(needs, environ, profile))
 
 
-@cache
 def replayed(name: str) -> bool:
     """Whether a defect is applied to recordings: it can be, and enough others share them."""
     defect = all_defects()[name]
-    alike = [one for one in all_defects().values() if one.rewrites and _config(one) == _config(defect)]
-    return defect.rewrites and len(alike) > TOO_FEW
+    return defect.rewrites and _sharing()[_config(defect)] > TOO_FEW
+
+
+@cache
+def _sharing() -> Counter[tuple[str, ...]]:
+    return Counter(_config(one) for one in all_defects().values() if one.rewrites)
 
 
 def _config(defect: Defect) -> tuple[str, ...]:

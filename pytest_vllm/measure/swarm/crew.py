@@ -143,7 +143,7 @@ class Crew:
             self._reader = threading.Thread(target=self._read, args=(master.stdout,), daemon=True)
             self._reader.start()
         port = str(self._await("listening", LISTEN, "the master of Locust does not listen")["port"])
-        reached = f"{host if host not in ('0.0.0.0', '*') else '127.0.0.1'}:{port}"  # noqa: S104 - to reach it
+        reached = f"{host if host != '0.0.0.0' else '127.0.0.1'}:{port}"  # noqa: S104 - to reach it
         for number in range(1, self.here + 1):
             name = f"worker {number}"
             self._start(name, "pytest_vllm.measure.swarm.worker", reached, f"--name={name}")
