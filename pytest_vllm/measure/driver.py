@@ -36,6 +36,8 @@ IDLE = 3.0
 _BLANK, _CONTENT_S = b"\r\n\r\n", b"\r\n\r\n\r\n"
 #: A look that took longer than this had to wait: nothing was there before it.
 WAITED = 1e-4
+#: Seconds by which a look may come too late; after more the process was held up.
+HELD = 0.25
 _TIMESPEC = struct.Struct("qq")
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -106,6 +108,8 @@ class Driver:
         self.reads = 0
         self.peak = 0
         self.stepped = False
+        #: From when to when this process did not look at its connections, though it was to.
+        self.held: list[tuple[float, float]] = []
 
     @property
     def stamped(self) -> bool:
@@ -208,8 +212,12 @@ class Driver:
 
     def _poll(self, timeout: float) -> None:
         began = time.perf_counter()
+        if began - self._woke > HELD:
+            self.held.append((self._woke, began))
         ready = self._selector.select(timeout)
         woke = time.perf_counter()
+        if woke - began > timeout + HELD:
+            self.held.append((began, woke))
         # what was there at once may have come at any time since the last look
         self._since, self._woke = woke if woke - began > WAITED else self._woke, woke
         for key, events in ready:

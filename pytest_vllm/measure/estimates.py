@@ -11,9 +11,11 @@ slow.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_vllm.measure.held import left, touches
 from pytest_vllm.measure.statistics import Interval, mean_interval, median_interval, steady_interval
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ def series(measured: Measured, name: str, kind: str = "") -> Series:
         times = [
             one.ttft / (one.prompt_tokens - one.cached)
             for one in measured.scored(kind)
-            if one.ttft is not None and one.prompt_tokens > one.cached
+            if one.ttft is not None and one.prompt_tokens > one.cached and not _held(measured, one, "ttft")
         ]
         return Series(times, inverse=True, middle=True)
     if name in TIMES:
@@ -88,11 +90,18 @@ def series(measured: Measured, name: str, kind: str = "") -> Series:
 
 
 def singles(measured: Measured, name: str, kind: str = "") -> list[float]:
-    """Single values of the window: one per request, or one per gap for `itl`."""
+    """Single values of the window: one per request, or one per gap for `itl`; none that was held up."""
     if name == "itl":
-        return [gap for one in measured.scored(kind) for gap in one.gaps]
-    found = (getattr(one, name) for one in measured.scored(kind))
+        pairs = (pair for one in measured.scored(kind) for pair in pairwise(one.deltas))
+        return [after - before for before, after in pairs if not touches(before, after, measured.held)]
+    found = (getattr(one, name) for one in measured.scored(kind) if not _held(measured, one, name))
     return [value for value in found if value is not None]
+
+
+def _held(measured: Measured, sample: Sample, name: str) -> bool:
+    """Whether the client was held up while a value of a request came about."""
+    early = name == "ttft" and len(sample.deltas)
+    return touches(sample.intended, sample.deltas[0] if early else sample.end, measured.held)
 
 
 def meets(sample: Sample, slo: Slo | None) -> bool:
@@ -128,17 +137,20 @@ def _token_times(measured: Measured, kind: str) -> list[float]:
 
 
 def _parts(measured: Measured, stamps: Sequence[tuple[float, float]]) -> list[float]:
-    """What falls into equal parts of the window, per second."""
-    begin, end = measured.window
-    inside = [(at, count) for at, count in stamps if begin <= at < end]
+    """What falls into equal parts of the window, per second; what was held up is cut out of it."""
+    pieces = left(measured.window, measured.held)
+    inside, passed = [], 0.0
+    for begin, end in pieces:
+        inside += [(at - begin + passed, count) for at, count in stamps if begin <= at < end]
+        passed += end - begin
     streams = max(1, measured.workload.streams)
     parts = min(PARTS, int(len(inside) / streams / DELTAS))
-    if parts < 1 or end <= begin:
+    if parts < 1:
         return []
-    width = (end - begin) / parts
+    width = passed / parts
     sums = [0.0] * parts
     for at, count in inside:
-        sums[min(parts - 1, int((at - begin) / width))] += count
+        sums[min(parts - 1, int(at / width))] += count
     return [total / width for total in sums]
 
 

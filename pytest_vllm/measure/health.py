@@ -27,6 +27,8 @@ LATENCIES = ("ttft", "itl", "e2e", "prefill-tok-s", "goodput")
 BUSY = 0.8
 #: Share of the asked concurrency that must have been in flight.
 DELIVERED = 0.95
+#: Share of the window in which the client may have been held up.
+HELD = 0.25
 #: How far client and server may differ in what they say of the same requests, and by how many seconds.
 APART, LEAST_APART = 0.15, 0.005
 #: Lag against the time between two deltas, at the 99th percentile.
@@ -53,9 +55,10 @@ class Client:
     Args:
         cpu: seconds of processor time in the window.
         seconds: length of the window.
+        held: how much of it some client process was held up, so that it does not count.
         lags: between arrival and reading of pieces.
         stamped: whether arrivals are the kernel's times.
-        in_flight: requests in flight on average.
+        in_flight: requests in flight on average, while nothing was held up.
         asked: and how many were asked for; None in an open loop.
         stepped: whether the clock of the kernel's stamps was set meanwhile.
         events: pieces of responses that it read in the window.
@@ -71,6 +74,7 @@ class Client:
     stepped: bool = False
     events: int = 0
     who: str = ""
+    held: float = 0.0
 
 
 def doubts(client: Client, samples: Sequence[Sample], speed: float, *, counted: bool = False) -> list[Doubt]:
@@ -87,6 +91,8 @@ def doubts(client: Client, samples: Sequence[Sample], speed: float, *, counted: 
     if not counted and client.seconds > 0 and client.cpu / client.seconds > BUSY:
         share = client.cpu / client.seconds
         found.append(Doubt(f"the client was the limit: it took {share:.0%} of a processor core"))
+    if not counted and client.held > HELD * client.seconds:
+        found.append(Doubt(f"the client was held up for {client.held:.2g} of {client.seconds:.3g} s"))
     if client.asked and client.in_flight < DELIVERED * client.asked:
         found.append(
             Doubt(

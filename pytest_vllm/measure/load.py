@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_vllm.measure.driver import Call
 from pytest_vllm.measure.health import Client
+from pytest_vllm.measure.held import left, length
 from pytest_vllm.measure.measured import Measured, Point
 from pytest_vllm.measure.samples import Sample, sample_of
 from pytest_vllm.measure.sender import HOPELESS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_vllm.measure.health import Doubt
+    from pytest_vllm.measure.held import Span
     from pytest_vllm.measure.sender import Footprint
     from pytest_vllm.measure.talk import Talk
     from pytest_vllm.measure.workload import Goal, Workload
@@ -52,6 +54,8 @@ class Sending(Protocol):
     def finished(self) -> bool: ...
     @property
     def due(self) -> float: ...
+    @property
+    def held(self) -> tuple[Span, ...]: ...
     def begin(self, speed: float) -> float: ...
     def serve(self, now: float) -> None: ...
     def read(self) -> object: ...
@@ -154,6 +158,7 @@ class Load:
         """Every process that sent, and which of these samples are its own; they are those of `scored`."""
         begin, end = self.window
         loop = not (self.workload.open_loop or self.workload.requests)
+        free = left(self.window, self.sender.held)
         found: list[tuple[Client, Sequence[Sample]]] = []
         at = 0
         for one in self.sender.footprints():
@@ -162,9 +167,10 @@ class Load:
             client = Client(
                 cpu=one.cpu,
                 seconds=(end - begin) / self.speed,
+                held=(end - begin - length(free)) / self.speed,
                 lags=one.lags,
                 stamped=one.stamped,
-                in_flight=in_flight(own, self.window),
+                in_flight=in_flight(own, free),
                 asked=one.streams if loop else None,
                 stepped=one.stepped,
                 events=one.reads,
@@ -236,6 +242,7 @@ class Load:
             window=self.window,
             timeline=self.timeline(),
             looks=tuple(self.looks),
+            held=self.sender.held,
         )
         return all(settled(seen, goal) for goal in self.workload.goals)
 
@@ -258,9 +265,9 @@ def settled(seen: Measured, goal: Goal) -> bool:
     return goal.within is None or (found.high - found.low) / 2 <= goal.within * abs(found.value)
 
 
-def in_flight(samples: Sequence[Sample], window: tuple[float, float]) -> float:
-    """How many of these requests were in flight on average."""
-    begin, end = window
-    if end <= begin:
+def in_flight(samples: Sequence[Sample], pieces: Sequence[Span]) -> float:
+    """How many of these requests were in flight on average, in these pieces of the window."""
+    if not pieces:
         return 0.0
-    return sum(max(0.0, min(one.end, end) - max(one.sent, begin)) for one in samples) / (end - begin)
+    shares = (max(0.0, min(one.end, to) - max(one.sent, since)) for one in samples for since, to in pieces)
+    return sum(shares) / length(pieces)

@@ -17,6 +17,8 @@ from pytest_vllm.wire.recording import Undecided
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pytest_vllm.measure.held import Span
+
 FORMAT = "pytest-vllm-measurement"
 FORMAT_VERSION = 1
 
@@ -73,6 +75,7 @@ class Measured:
         skipped: why it was not performed at all; empty when it was.
         spoiled: why nothing of it can be judged, as when a process that sent it was lost; empty when it can.
         drained: seconds until nothing ran or waited any more; None when that never came.
+        held: when the client was held up: nothing that these times show is the server's.
         cost: seconds of the wall that the whole of it took.
         client: figures of the client itself: processor share, lag, events.
     """
@@ -94,6 +97,7 @@ class Measured:
     skipped: str = ""
     spoiled: str = ""
     drained: float | None = None
+    held: tuple[Span, ...] = ()
     cost: float = 0.0
     client: Mapping[str, float] = field(default_factory=dict)
 
@@ -130,10 +134,11 @@ class Measured:
         return max(counted or 0.0, told)
 
     def grown(self, name: str, **labels: str) -> float | None:
-        """How much a counter of `/metrics` grew during the load; None when there is none."""
-        if not self.before or not self.after:
+        """How much a counter of `/metrics` grew during the load; None when there is none, or no metrics."""
+        before, after = Metrics(self.before), Metrics(self.after)
+        if not self.before or not self.after or before.fault or after.fault:
             return None
-        return Metrics(self.after).delta(Metrics(self.before), name, **labels)
+        return after.delta(before, name, **labels)
 
     def doubt(self, name: str) -> str:
         """Why a figure cannot be trusted; empty when it can."""
@@ -234,6 +239,7 @@ class Measured:
             "samples": [one.plain() for one in self.samples],
             "timeline": [[one.at, dict(one.values)] for one in self.timeline],
             "doubts": [asdict(one) for one in self.doubts],
+            "held": [list(one) for one in self.held],
         }
 
     @classmethod
@@ -253,13 +259,14 @@ class Measured:
             samples=tuple(Sample.of(one) for one in body["samples"]),
             timeline=tuple(Point(at, found) for at, found in body["timeline"]),
             doubts=tuple(Doubt(one["reason"], tuple(one["figures"])) for one in body["doubts"]),
+            held=tuple((begin, end) for begin, end in body.get("held", ())),
         )
 
 
 _SIMPLE = tuple(
     name
     for name in Measured.__dataclass_fields__
-    if name not in ("workload", "samples", "timeline", "doubts")
+    if name not in ("workload", "samples", "timeline", "doubts", "held")
 )
 
 

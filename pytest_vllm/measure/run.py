@@ -165,6 +165,7 @@ class _Run:
             spoiled=self.spoiled,
             doubts=tuple(found),
             drained=self.drained,
+            held=load.sender.held,
             cost=cost,
             client=_shown([client for client, _ in clients]),
         )

@@ -13,6 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from pytest_vllm.measure.driver import Call
+from pytest_vllm.measure.held import joined
 from pytest_vllm.measure.samples import Sample, sample_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_vllm.measure.asking import Asking
     from pytest_vllm.measure.driver import Driver
     from pytest_vllm.measure.health import Doubt
+    from pytest_vllm.measure.held import Span
     from pytest_vllm.measure.workload import Script, Workload
 
 #: Connections that are opened before a load, at most.
@@ -68,6 +70,7 @@ class Footprint:
         stepped: whether the clock of those was set meanwhile.
         streams: that it was to have in flight.
         samples: records that it made.
+        held: when it was held up, in the server's seconds from the start of the load.
     """
 
     cpu: float = 0.0
@@ -78,6 +81,7 @@ class Footprint:
     who: str = ""
     streams: int = 0
     samples: int = 0
+    held: Sequence[Span] = ()
 
 
 @dataclass(eq=False)
@@ -130,6 +134,12 @@ class Sender:
     def reads(self) -> int:
         """Pieces of responses so far."""
         return self.driver.reads
+
+    @property
+    def held(self) -> tuple[Span, ...]:
+        """When this process was held up so far, in the server's seconds from the start of the load."""
+        spans = ((begin - self.start, end - self.start) for begin, end in self.driver.held)
+        return joined((begin * self.speed, end * self.speed) for begin, end in spans if end > 0)
 
     @property
     def stopped(self) -> bool:
@@ -268,6 +278,7 @@ class Sender:
             stepped=driver.stepped,
             streams=self.part.streams,
             samples=len(self.samples),
+            held=self.held,
         )
 
     def _over(self, call: Call) -> None:

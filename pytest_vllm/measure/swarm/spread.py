@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_vllm.measure.health import Doubt
+from pytest_vllm.measure.held import joined
 from pytest_vllm.measure.samples import Sample
 from pytest_vllm.measure.sender import KEPT, Footprint, Part
 from pytest_vllm.measure.swarm.clocks import Offset, offset_of, uncertainty
@@ -22,6 +23,7 @@ from pytest_vllm.measure.swarm.crew import Spoiled
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pytest_vllm.measure.held import Span
     from pytest_vllm.measure.swarm.crew import Crew
     from pytest_vllm.measure.workload import Script, Workload
     from pytest_vllm.target import Server
@@ -111,6 +113,11 @@ class Spread:
     def finished(self) -> bool:
         """Whether no worker has anything in flight or to send."""
         return self._each("finished")
+
+    @property
+    def held(self) -> tuple[Span, ...]:
+        """When any worker was held up; workers tell of it once the load is closed."""
+        return joined((begin, end) for one in self.footprints() for begin, end in one.held)
 
     @property
     def due(self) -> float:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -17,28 +15,16 @@ from pytest_vllm.measure.talk import speed_told
 from pytest_vllm.measure.wirebytes import Head
 from pytest_vllm.measure.workload import Kind, Prompts, Workload
 from pytest_vllm.target import Server
+from tests.unit.measure.conftest import FIRST, WORDS
 from tests.unit.measure.serving import Asked, serving
 from tests.unit.measure.test_driver import closed_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-#: What the calibrator of these tests does: seconds to the first word, between two, words.
-FIRST, GAP, WORDS = 0.05, 0.01, 12
 KINDS = (Kind(prompts=Prompts(tokens=8), output=WORDS),)
 #: Nothing but the load itself.
 BARE = Workload(kinds=KINDS, warmup=0, canary=False, seconds=0.2, requests=3, patience=0.3)
-
-
-@pytest.fixture(scope="module")
-def calibrator() -> Iterator[Server]:
-    """A server that computes nothing and keeps its times, in a process of its own."""
-    command = [sys.executable, "-m", "pytest_vllm.measure.calibrator"]
-    command += ["--first", str(FIRST), "--gap", str(GAP), "--events", str(WORDS)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield Server(f"http://127.0.0.1:{process.stdout.readline().strip()}", "calibrator")
-        process.terminate()
 
 
 def written(calibrator: Server) -> list[dict[str, Any]]:

@@ -1,0 +1,116 @@
+"""A client that was held up: what those times show is not the server's."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_vllm.measure.health import Client, doubts
+from pytest_vllm.measure.held import joined, left, length, touches
+from pytest_vllm.measure.measured import Measured
+from pytest_vllm.measure.run import perform
+from pytest_vllm.measure.samples import Sample
+from pytest_vllm.measure.workload import Kind, Prompts, Workload
+from tests.unit.measure.conftest import FIRST, GAP, WORDS
+
+if TYPE_CHECKING:
+    from pytest_vllm.measure.held import Span
+    from pytest_vllm.target import Server
+
+#: Seconds that the client is held up, and streams of the load.
+PAUSE, STREAMS = 0.8, 8
+LOAD = Workload(
+    streams=STREAMS,
+    kinds=(Kind(prompts=Prompts(tokens=8), output=None),),
+    seconds=4.0,
+    warmup=0,
+    canary=False,
+)
+
+
+def held_up(calibrator: Server, *moments: float) -> Measured:
+    """A load whose client does nothing for a while at these seconds after its begin."""
+    coming = list(moments)
+    begin = time.perf_counter()
+
+    def say(text: str) -> None:
+        if "in flight" in text and coming and time.perf_counter() - begin > coming[0]:
+            coming.pop(0)
+            time.sleep(PAUSE)
+
+    found = perform("x", LOAD, calibrator, say=say)
+    assert not coming
+    return found
+
+
+def test_a_pause_of_the_client_is_cut_out(calibrator: Server) -> None:
+    """All streams end in the pause, and none goes on: over the whole window too few were in flight."""
+    found = held_up(calibrator, 1.5)
+    (span,) = found.held
+    rate = found.sure("aggregate-tok-s")
+    served = STREAMS * WORDS / (FIRST + (WORDS - 1) * GAP)
+
+    assert span[1] - span[0] == pytest.approx(PAUSE, abs=0.1)
+    assert [one.reason for one in found.doubts] == []
+    assert rate.value == pytest.approx(served, rel=0.1)
+    assert max(found.values("itl")) < 0.25
+    assert max(found.values("ttft")) < 0.25
+
+
+def test_a_client_that_is_held_up_for_long_measures_nothing(calibrator: Server) -> None:
+    found = held_up(calibrator, 0.5, 1.6, 2.7)
+
+    assert len(found.held) == 3
+    assert "the client was held up for 2.4 of" in found.doubt("aggregate-tok-s")
+    assert "the client was held up" in found.doubt("ttft")
+
+
+def test_it_is_kept() -> None:
+    found = Measured("x", LOAD, held=((0.5, 1.0), (2.0, 2.5)))
+
+    assert Measured.of(found.plain()) == found
+
+
+@pytest.mark.parametrize(("seconds", "doubted"), [(4.9, False), (5.1, True)])
+def test_a_quarter_of_the_window_may_be_lost(seconds: float, doubted: bool) -> None:
+    client = Client(cpu=0.1, seconds=20.0, lags=[0.0001], stamped=True, held=seconds)
+
+    assert bool(doubts(client, [], 1.0)) is doubted
+
+
+@pytest.mark.parametrize(
+    ("held", "pieces"),
+    [
+        ((), ((1.0, 9.0),)),
+        (((0.0, 0.5), (9.5, 10.0)), ((1.0, 9.0),)),
+        (((2.0, 3.0),), ((1.0, 2.0), (3.0, 9.0))),
+        (((0.0, 2.0), (4.0, 5.0), (8.0, 10.0)), ((2.0, 4.0), (5.0, 8.0))),
+        (((0.0, 10.0),), ()),
+    ],
+)
+def test_what_is_left_of_a_window(held: tuple[Span, ...], pieces: tuple[Span, ...]) -> None:
+    assert left((1.0, 9.0), held) == pieces
+    assert length(pieces) == 8.0 - sum(max(0.0, min(b, 9.0) - max(a, 1.0)) for a, b in held)
+
+
+def test_spans_that_meet_are_one() -> None:
+    assert joined([(3.0, 4.0), (0.0, 1.0), (1.0, 2.0), (0.5, 0.6)]) == ((0.0, 2.0), (3.0, 4.0))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "touched"), [(0.0, 1.0, False), (0.0, 1.1, True), (1.4, 9.0, True), (2.0, 3.0, False)]
+)
+def test_what_touches_a_span(begin: float, end: float, touched: bool) -> None:
+    assert touches(begin, end, ((1.0, 2.0), (5.0, 6.0))) is touched
+
+
+def test_a_request_counts_for_what_came_before_the_pause() -> None:
+    """Its first token came in time, its end did not."""
+    one = Sample("a", 0.0, 0.0, 0.1, [0.2, 0.4, 1.4], 1.5, tokens=3)
+    found = Measured("x", LOAD, samples=(one,), window=(0.0, 2.0), held=((0.5, 1.3),))
+
+    assert list(found.values("ttft")) == [0.2]
+    assert list(found.values("itl")) == [0.2]
+    assert list(found.values("e2e")) == []
