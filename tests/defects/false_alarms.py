@@ -19,7 +19,7 @@ from pytest_vllm import facts
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.verdict import Level, Verdict
 from tests.defects.judging import judge_all
-from tests.defects.matrix import WORKERS, suites
+from tests.defects.matrix import suites
 from tests.defects.recording import profile_for, record
 from tests.defects.room import end_with_parent, own_room, room
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 OLDEST = "0.10.0"
+#: Healthy servers at once: more would be slow for lack of processor time, and be asked why.
+WORKERS = 3
 
 
 @dataclass(frozen=True)
