@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.record import Planned
 
 DEFAULT_CONCURRENCY = 16
+#: And at a simulator, whose answers are mostly waited for.
+REHEARSED_CONCURRENCY = 32
 #: Measurements with the soak tier's own budget, and what is recorded once more after them.
 SOAK, AGAIN = "soak.", ("canary.", "tools.")
 #: How many times as long as other loads a soak takes on a simulator, so that enough is read meanwhile.
@@ -157,7 +159,8 @@ class Gate:
         started = time.monotonic()
         plan = plan_for(wants, state.server)
         store = RecordingStore(state.folder / "recordings")
-        limit = self.options.concurrency or min(state.server.max_num_seqs or 8, DEFAULT_CONCURRENCY)
+        most = REHEARSED_CONCURRENCY if state.server.simulated else DEFAULT_CONCURRENCY
+        limit = self.options.concurrency or min(state.server.max_num_seqs or 8, most)
         report = None
         if plan:
             report = asyncio.run(self._record_all(state, plan, store, limit))

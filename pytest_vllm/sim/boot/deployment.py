@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Seconds that decoding so many sequences by one token is shown in unless a speed is asked for; virtual time
 #: stays true.
-REHEARSAL_STEP, REHEARSAL_BATCH = 0.0025, 16
+REHEARSAL_STEP, REHEARSAL_BATCH = 0.0014, 16
 _EMBEDDERS = re.compile(r"embed|bge-|e5-|gte-|rerank|sentence-transformers|colbert", re.IGNORECASE)
 _FAMILIES = (
     (r"qwen3-coder|qwen3\.5|qwen35|qwen3_5", "qwen3_coder"),

@@ -47,7 +47,7 @@ class Engine:
         self.steps = 0
         self._plan: Plan = []
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
-        self._end = self._came = 0.0
+        self._end = self._came = -math.inf
 
     @property
     def waiting(self) -> deque[Sequence]:
@@ -68,7 +68,8 @@ class Engine:
         """Queue a sequence. Raises EngineDead."""
         if self.dead:
             raise EngineDead
-        sequence.queued = self._came = self.clock.now()
+        # what reading a request takes here is not what it takes a server
+        sequence.arrived = sequence.queued = self._came = self.clock.now()
         self.scheduler.queue(sequence)
         self.wake()
 
@@ -116,10 +117,11 @@ class Engine:
         )
         self.stats.observe("iteration_tokens_total", prefill + decoding)
         now = self.clock.now()
-        # a busy machine's delays are made up for; a request is never served before it came
-        late = now - self._end
-        start = self._end if late < max(seconds, SLACK * self.clock.speed) else now
-        self._end = max(start, self._came) + seconds
+        # a busy machine's delays are made up for; a request is never served before it came, and by an idle
+        # engine as soon as it came
+        due = max(self._end, self._came)
+        start = due if now - due < max(seconds, SLACK * self.clock.speed) else now
+        self._end = start + seconds
         self._timer = asyncio.get_running_loop().call_at(self.clock.real(self._end), self._finish)
 
     def _finish(self) -> None:

@@ -29,6 +29,10 @@ _SAY_WORD = re.compile(
     r"(?:reply|respond|answer|say)\b(?: only| just| exactly)*(?: with)?(?: only| just| exactly)*"
     r"(?: the)?(?: single| one)?(?: word| code| token| name)?(?: only)?:? ([A-Z][A-Z0-9_-]{1,40}|\w*\d\w*)\b"
 )
+#: Sentences of a long answer that nobody wished a length for.
+LONG = 24
+_NUMBERS = ("one", "two", "three", "four", "five", "six")
+_SENTENCES = re.compile(rf"\bin ({'|'.join(_NUMBERS)}) (?:\w+ )?sentences?\b", re.IGNORECASE)
 _COUNT = re.compile(r"count (?:up )?(?:from (\d+) )?(?:up )?to (\d+)", re.IGNORECASE)
 
 
@@ -111,4 +115,6 @@ def _long(turn: Turn) -> str | None:
     ):
         return None
     rng = turn.rng
-    return " ".join(sentence(rng) for _ in range(24))
+    wished = _SENTENCES.search(turn.asked)
+    count = _NUMBERS.index(wished[1].lower()) + 1 if wished else LONG
+    return " ".join(sentence(rng) for _ in range(count))
