@@ -66,7 +66,6 @@ class Generation:
             listener=self,
             salt=(body.get("cache_salt"), lora, *marks(body.get("messages"))),
             priority=body.get("priority") or 0,
-            arrived=server.clock.now(),
             skip_cache=sampling.prompt_logprobs is not None,
             max_tokens=sampling.max_tokens,
         )

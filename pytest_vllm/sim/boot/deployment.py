@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.vision import Vision
 
 #: Seconds that decoding so many sequences by one token is shown in unless a speed is asked for; virtual time
-#: stays true.
-REHEARSAL_STEP, REHEARSAL_BATCH = 0.0014, 16
+#: stays true. And seconds, at least, for each token of a full batch: what one takes to serve and to read.
+REHEARSAL_STEP, REHEARSAL_BATCH, REHEARSAL_TOKEN = 0.0014, 16, 0.00003
 _EMBEDDERS = re.compile(r"embed|bge-|e5-|gte-|rerank|sentence-transformers|colbert", re.IGNORECASE)
 _FAMILIES = (
     (r"qwen3-coder|qwen3\.5|qwen35|qwen3_5", "qwen3_coder"),
@@ -95,8 +95,10 @@ class Deployment:
         """How much faster than the wall virtual time runs."""
         if self.options.speed != "auto":
             return float(self.options.speed)
-        step = self.capacity.pace.step(min(REHEARSAL_BATCH, self.capacity.max_num_seqs), 0, 0)
-        return max(1.0, round(step / REHEARSAL_STEP, 1))
+        pace, full = self.capacity.pace, self.capacity.max_num_seqs
+        usual = pace.step(min(REHEARSAL_BATCH, full), 0, 0) / REHEARSAL_STEP
+        most = pace.step(full, 0, 0) / (full * REHEARSAL_TOKEN)
+        return max(1.0, round(min(usual, most), 1))
 
     @property
     def unknown_environment(self) -> list[str]:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.engine.sequence import Sequence
 
 
-#: Real seconds that a busy machine may be behind before its delay counts as the server's own.
+#: Seconds that a busy machine may be behind before its delay counts as the server's own, where the server's
+#: seconds are the wall's. Where they pass faster the engine's clock is its own, however late it is shown.
 SLACK = 0.05
 
 
@@ -39,7 +40,7 @@ class Engine:
         """Nothing runs yet."""
         self.capacity, self.clock, self.hooks = capacity, clock, hooks
         self.stats = Stats.of(capacity.max_model_len)
-        self.scheduler = Scheduler(capacity, clock, hooks, self.stats)
+        self.scheduler = Scheduler(capacity, hooks, self.stats)
         self.drafts = Drafts(capacity.drafted, capacity.drafts_as_matched)
         self.asleep = False
         self.paused = False
@@ -48,6 +49,8 @@ class Engine:
         self._plan: Plan = []
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._end = self._came = -math.inf
+        self._held = False
+        self._slack = SLACK if clock.speed == 1 else math.inf
 
     @property
     def waiting(self) -> deque[Sequence]:
@@ -69,7 +72,7 @@ class Engine:
         if self.dead:
             raise EngineDead
         # what reading a request takes here is not what it takes a server
-        sequence.arrived = sequence.queued = self._came = self.clock.now()
+        sequence.arrived = self._came = self._now()
         self.scheduler.queue(sequence)
         self.wake()
 
@@ -83,6 +86,9 @@ class Engine:
     def wake(self) -> None:
         """Begin stepping if there is work and nothing holds the engine up."""
         held_up = self.dead or self.asleep or self.paused
+        if self._held and not held_up:
+            self._end, self._came = -math.inf, self.clock.now()
+        self._held = held_up
         if self._timer is None and not held_up and (self.waiting or self.running):
             self._timer = asyncio.get_running_loop().call_soon(self._begin)
 
@@ -102,7 +108,10 @@ class Engine:
         self._timer = None
         if self.dead or self.asleep or self.paused:
             return
-        self._plan = self.scheduler.plan()
+        # a busy machine's delays are made up for; a request is never served before it came, and by an idle
+        # engine as soon as it came
+        now, due = self.clock.now(), max(self._end, self._came)
+        self._plan = self.scheduler.plan(due if now - due < self._slack else now)
         if not self._plan:
             return
         prefill = decoding = context = 0
@@ -116,13 +125,13 @@ class Engine:
             "step", self.capacity.pace.step(decoding * (1 + self.drafts.next), prefill, context), self
         )
         self.stats.observe("iteration_tokens_total", prefill + decoding)
-        now = self.clock.now()
-        # a busy machine's delays are made up for; a request is never served before it came, and by an idle
-        # engine as soon as it came
-        due = max(self._end, self._came)
-        start = due if now - due < max(seconds, SLACK * self.clock.speed) else now
-        self._end = start + seconds
+        self._end = (due if now - due < max(seconds, self._slack) else now) + seconds
         self._timer = asyncio.get_running_loop().call_at(self.clock.real(self._end), self._finish)
+
+    def _now(self) -> float:
+        """The moment by the engine's clock: where that is its own, not after the step that it is at."""
+        now = self.clock.now()
+        return min(now, self._end) if math.isinf(self._slack) and self._end > -math.inf else now
 
     def _finish(self) -> None:
         self._timer = None

@@ -9,7 +9,6 @@ from pytest_vllm.sim.engine.blocks import BlockPool, block_keys
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.boot.capacity import Capacity
-    from pytest_vllm.sim.clock import Clock
     from pytest_vllm.sim.defects.hooks import Hooks
     from pytest_vllm.sim.engine.sequence import Sequence
     from pytest_vllm.sim.engine.stats import Stats
@@ -20,9 +19,9 @@ Plan = list[tuple["Sequence", int]]
 class Scheduler:
     """The queue, the running batch and the blocks they hold."""
 
-    def __init__(self, capacity: Capacity, clock: Clock, hooks: Hooks, stats: Stats) -> None:
+    def __init__(self, capacity: Capacity, hooks: Hooks, stats: Stats) -> None:
         """Nothing runs yet."""
-        self.capacity, self.clock, self.hooks, self.stats = capacity, clock, hooks, stats
+        self.capacity, self.hooks, self.stats = capacity, hooks, stats
         self.pool = BlockPool(capacity.num_blocks)
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
@@ -33,8 +32,8 @@ class Scheduler:
         if self.capacity.by_priority:
             self.waiting = deque(sorted(self.waiting, key=_urgency))
 
-    def plan(self) -> Plan:
-        """Sequences of the next step with the tokens that each computes."""
+    def plan(self, now: float) -> Plan:
+        """Sequences of the step that begins now, with the tokens that each computes."""
         budget = self.capacity.max_num_batched_tokens
         plan: Plan = []
         preempted = False
@@ -52,7 +51,7 @@ class Scheduler:
         if preempted:
             return [entry for entry in plan if entry[0] in self.running]
         while self.waiting and budget > 0 and len(self.running) < self.capacity.max_num_seqs:
-            count = self._admit(self.waiting[0], budget)
+            count = self._admit(self.waiting[0], budget, now)
             if not count:
                 break
             sequence = self.waiting.popleft()
@@ -92,7 +91,7 @@ class Scheduler:
             sequence.held.append(key)
             sequence.plain -= 1
 
-    def _admit(self, sequence: Sequence, budget: int) -> int:
+    def _admit(self, sequence: Sequence, budget: int, now: float) -> int:
         size, caching = self.capacity.block_size, self.capacity.prefix_caching
         if not sequence.keys and caching:
             sequence.keys = block_keys(sequence.prompt, size, sequence.salt)
@@ -113,12 +112,12 @@ class Scheduler:
         sequence.held, sequence.plain = list(sequence.keys[:hits]), need
         sequence.computed = hits * size
         if sequence.cached < 0:
-            self._first_time(sequence, hits * size)
+            self._first_time(sequence, hits * size, now)
         return count
 
-    def _first_time(self, sequence: Sequence, cached: int) -> None:
+    def _first_time(self, sequence: Sequence, cached: int, now: float) -> None:
         sequence.cached = cached
-        sequence.scheduled = self.clock.now()
+        sequence.scheduled = now
         if self.capacity.prefix_caching and not sequence.skip_cache:
             self.stats.counters["prefix_cache_queries"] += len(sequence.prompt)
             self.stats.counters["prefix_cache_hits"] += cached

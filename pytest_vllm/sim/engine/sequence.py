@@ -40,7 +40,6 @@ class Sequence:
     keys: list[Key] = field(default_factory=list)
     held: list[Key] = field(default_factory=list)
     plain: int = 0
-    queued: float = 0.0
     scheduled: float | None = None
     first: float | None = None
     last: float = 0.0

@@ -108,7 +108,7 @@ class Stats:
         first = sequence.first if sequence.first is not None else now
         scheduled = min(sequence.scheduled if sequence.scheduled is not None else now, first)
         last = sequence.last or now
-        self.observe("request_queue_time_seconds", scheduled - sequence.queued)
+        self.observe("request_queue_time_seconds", scheduled - sequence.arrived)
         self.observe("request_inference_time_seconds", last - scheduled)
         self.observe("request_prefill_time_seconds", first - scheduled)
         self.observe("request_decode_time_seconds", last - first)

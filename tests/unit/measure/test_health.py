@@ -47,13 +47,21 @@ def test_a_client_may_take_four_fifths_of_a_core(cpu: float, counted: bool, doub
 
 
 @pytest.mark.parametrize(
-    ("in_flight", "asked", "doubted"), [(15.0, 16, True), (15.9, 16, False), (3.0, None, False)]
+    ("in_flight", "asked", "counted", "doubted"),
+    [
+        (15.0, 16, False, True),
+        (15.9, 16, False, False),
+        (3.0, None, False, False),
+        (13.0, 16, True, False),
+        (12.7, 16, True, True),
+    ],
 )
 def test_fewer_in_flight_than_asked_for_spoil_what_all_of_them_share(
-    in_flight: float, asked: int | None, doubted: bool
+    in_flight: float, asked: int | None, counted: bool, doubted: bool
 ) -> None:
+    """A simulator's own counts tell of each stream: there a fifth may be missing."""
     client = Client(0.1, 2.0, IN_TIME, stamped=True, in_flight=in_flight, asked=asked)
-    found = doubts(client, STREAM, 1.0)
+    found = doubts(client, STREAM, 1.0, counted=counted)
 
     assert [one.figures for one in found] == [("aggregate-tok-s", "requests-s", "goodput")] * doubted
 
