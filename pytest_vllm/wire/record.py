@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.wire.client import NO_BYTE, NO_CONNECTION, TOO_SLOW
+from pytest_vllm.wire.lag import Lag
 from pytest_vllm.wire.order import Queue, longest_chain, stages
 from pytest_vllm.wire.pace import RecordingReport, Span, aggregate_rate, generated_tokens
 from pytest_vllm.wire.recording import NOT_SENT, Recording, Request, Undecided
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: So many exchanges in a row without a connection, and the server is taken for dead.
 REFUSALS = 3
+#: How often an exchange is recorded, at most, whose client was held up and had something to do in time.
+TRIES = 3
 UNSENT = Request("", "")
 
 
@@ -148,7 +151,11 @@ class _Recorder:
                 self._prepare(queue, queue.free(planned.key))
 
     async def alone(self, planned: Planned) -> None:
-        """Record this while nothing else runs, with the metrics around it where they are wanted."""
+        """Record this while nothing else runs, with the metrics around it where they are wanted.
+
+        A client that leaves a stream or gives an answer up does so at a moment: where this process was held
+        up meanwhile, it left too late, and the exchange is another one than was planned. It is done again.
+        """
         request = self._request(planned)
         if isinstance(request, Recording):
             self._keep(planned, request)
@@ -156,6 +163,16 @@ class _Recorder:
         if self.stopped:
             self._keep(planned, await self._send(planned, request))
             return
+        timed = request.abort_after is not None or request.timeout is not None
+        for _ in range(TRIES if timed else 1):
+            async with Lag() as lag:
+                recording = await self._undisturbed(planned, request)
+            if not lag.held:
+                break
+            self._broken_off = True
+        self._keep(planned, recording)
+
+    async def _undisturbed(self, planned: Planned, request: Request) -> Recording:
         scraper = self.scraper
         before = None
         if scraper.settled and planned.spec.metrics:
@@ -171,7 +188,7 @@ class _Recorder:
             recording = recording.with_response(metrics_before=before, metrics_after=after)
             if scraper.exists and not (idle and scraper.settled):
                 self._not_idle.append(planned.key)
-        self._keep(planned, recording)
+        return recording
 
     def report(
         self, together: Sequence[Planned], one_by_one: Sequence[Planned], concurrent: float, alone: float
