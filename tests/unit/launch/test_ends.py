@@ -155,13 +155,17 @@ def test_simulator_takes_no_version_from_a_range() -> None:
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_signals_raise_and_are_given_back(name: str) -> None:
-    """As Ctrl-C does, so that pytest ends the same way."""
-    before = signal.getsignal(getattr(signal, name))
-    with pytest.raises(Interrupted, match=name), ending_signals():
-        os.kill(own().pid, getattr(signal, name))
+    """As Ctrl-C does, so that pytest ends the same way; these tests themselves may run under `nohup`."""
+    number = getattr(signal, name)
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(Interrupted, match=name), ending_signals():
+            os.kill(own().pid, number)
+    finally:
+        given_back = signal.signal(number, before)
 
     assert issubclass(Interrupted, KeyboardInterrupt)
-    assert signal.getsignal(getattr(signal, name)) is before
+    assert given_back is signal.SIG_DFL
 
 
 def test_ignored_signal_stays_ignored() -> None:
