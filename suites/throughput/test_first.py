@@ -21,7 +21,7 @@ from pytest_vllm import (
 #: for a minute is cut by proxies.
 WARMING = 60.0
 #: Seconds by our clock that any busy host may hold up an answer.
-NOISE = 1.0
+NOISE = 0.5
 FIRST = "throughput.first-request"
 
 

@@ -16,7 +16,7 @@ STALL = 20.0
 #: Seconds by our clock that any busy host may hold up a stream.
 NO_STALL = 0.5
 #: Seconds that a first form may take more than later ones, and by our clock that a busy host may hold it up.
-COMPILING, HELD = 10.0, 1.0
+COMPILING, HELD = 10.0, 0.6
 
 
 @check("throughput.outputs.alone", MUST, spec=OUTPUTS, needs=NEEDS, tier="gate")
