@@ -14,18 +14,14 @@ TICK, HELD = 0.05, 0.25
 
 
 class Lag:
-    """Looks at the clock while a block runs: `async with Lag() as lag: …; lag.held`."""
+    """Looks at the clock while a block runs: `async with Lag() as lag: …`, and then `lag.held`."""
 
     def __init__(self) -> None:
         """Nothing was late yet."""
-        self._worst = 0.0
+        #: Whether the process was held up in the block.
+        self.held = False
         self._due = 0.0
         self._task: asyncio.Task[None] | None = None
-
-    @property
-    def held(self) -> bool:
-        """Whether the process was held up since the block began; also where it could not look since."""
-        return max(self._worst, time.perf_counter() - self._due) > HELD
 
     async def __aenter__(self) -> Self:
         """Begin to look."""
@@ -36,9 +32,8 @@ class Lag:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Look no more; `held` stays as it is now."""
-        self._worst = max(self._worst, time.perf_counter() - self._due)
-        self._due = float("inf")
+        """A last look: what held the block up to its end had no other."""
+        self._judge()
         if self._task is not None:
             self._task.cancel()
 
@@ -46,4 +41,7 @@ class Lag:
         while True:
             self._due = time.perf_counter() + TICK
             await asyncio.sleep(TICK)
-            self._worst = max(self._worst, time.perf_counter() - self._due)
+            self._judge()
+
+    def _judge(self) -> None:
+        self.held = self.held or time.perf_counter() - self._due > HELD
