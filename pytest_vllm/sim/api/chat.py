@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.http.server import Call
 
 Body = dict[str, Any]
+NO_TEMPLATE = (
+    "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat template if "
+    "the tokenizer does not define one."
+)
 NO_MESSAGES = "Cannot apply chat template to an empty conversation. Provide at least one message."
 
 
@@ -167,6 +171,8 @@ def prompt_of(server: Server, body: Body) -> str:
             "request "
         )
         raise ApiError(text + "with untrusted chat template.")
+    if not (settings.kind.template or given):
+        raise ApiError(NO_TEMPLATE)
     if not messages:
         raise ApiError(NO_MESSAGES if settings.version >= "0.27.0" else "list index out of range")
     rules.continued(body)

@@ -71,6 +71,20 @@ class Generation:
         )
         self.sequences.append(sequence)
 
+    def pool(self, request_id: str, prompt: list[int], body: dict[str, Any], *, skip_cache: bool) -> None:
+        """Prepare a sequence of which only the prompt is computed."""
+        sequence = Sequence(
+            id=request_id,
+            prompt=prompt,
+            output=[],
+            finish="stop",
+            listener=self,
+            salt=(body.get("cache_salt"), body.get("model") if body.get("model") in self.server.loras else None),
+            priority=body.get("priority") or 0,
+            skip_cache=skip_cache,
+        )
+        self.sequences.append(sequence)
+
     def submit(self, n: int) -> None:
         """Hand all sequences to the engine. Raises ApiError when it is dead or has too much to do."""
         admit(self.server, len(self.sequences))

@@ -63,7 +63,7 @@ def fit(ids: list[int], body: Body, settings: Settings) -> list[int]:
     keep = body.get("truncate_prompt_tokens")
     if keep is not None:
         keep = min(limit - 1, _room(body, settings)) if keep == -1 else keep
-        side = body.get("truncation_side") or "left"
+        side = body.get("truncation_side") or ("right" if settings.pooling else "left")
         ids = ([] if not keep else ids[-keep:]) if side == "left" else ids[:keep]
     most = _room(body, settings)
     if len(ids) > most:

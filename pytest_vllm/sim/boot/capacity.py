@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.boot.kind import kind_of
 from pytest_vllm.sim.boot.machine import GIB, Hardware, Model
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def capacity_of(
     tokens, seqs = batch_limits(args, version, machine)
     given = args.values.get("max_model_len")
     length = given if isinstance(given, int) and given > 0 else shape.context
+    kind = kind_of(args, shape)
     chunked = args.values.get("enable_chunked_prefill") is not False or version < "0.11.1"
+    chunked = chunked and not kind.encoder
     if not chunked and "max_num_batched_tokens" not in args.given:
         tokens = max(tokens, length)
     degree = args.get("tensor_parallel_size", 1) * args.get("pipeline_parallel_size", 1)
@@ -94,7 +97,7 @@ def capacity_of(
         block_size=block_size(args, machine, shape),
         max_num_seqs=seqs,
         max_num_batched_tokens=tokens,
-        prefix_caching=caches(args, version, shape),
+        prefix_caching=caches(args, version, shape) and not kind.encoder,
         by_priority=args.get("scheduling_policy") == "priority",
         drafted=drafted_tokens(args),
         drafts_as_matched=drafts(args).get("method") == "suffix",

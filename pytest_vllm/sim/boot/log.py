@@ -208,7 +208,7 @@ def _memory(d: Deployment, core: str, worker: str) -> Iterator[tuple[float, Line
 def listening(d: Deployment, server: Server, host: str, port: int) -> Iterator[Line]:
     """What comes once the engine is ready."""
     api = "APIServer"
-    tasks = "['embed']" if server.settings.pooling else "['generate']"
+    tasks = list(server.settings.kind.listed(d.version))
     if d.version >= "0.10.1":
         yield api, "INFO", "entry.py:136", f"Supported tasks: {tasks}"
     if server.settings.auto_tools:

@@ -159,6 +159,9 @@ class Engine:
             self.scheduler.remember(sequence)
         if sequence.computed < sequence.known:
             return
+        if not sequence.output:
+            self._pool(sequence, now)
+            return
         given = 1
         if sequence.first is not None:
             given += self.drafts.right(len(sequence.output) - sequence.done - 1)
@@ -173,3 +176,10 @@ class Engine:
             sequence.ended = sequence.finish
             self.scheduler.drop(sequence)
             self.stats.finish(sequence, sequence.finish, now)
+
+    def _pool(self, sequence: Sequence, now: float) -> None:
+        """Of a sequence that is only pooled the prompt was all."""
+        self.stats.first_token(sequence, now)
+        sequence.last, sequence.ended = now, sequence.finish
+        self.scheduler.drop(sequence)
+        self.stats.finish(sequence, sequence.finish, now)
