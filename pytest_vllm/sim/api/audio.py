@@ -69,7 +69,9 @@ def _read(server: Server, call: Call, task: str) -> tuple[Body, Upload]:
     if not isinstance(upload, Upload):
         raise bad_request([{"type": "missing", "loc": "body.file", "msg": "Field required", "input": form}])
     name = "TranscriptionRequest" if task == "transcribe" else "TranslationRequest"
-    body = validated_as_any((name,), {key: form[key] for key in form if key != "file"}, server.settings.version)
+    body = validated_as_any(
+        (name,), {key: form[key] for key in form if key != "file"}, server.settings.version
+    )
     most = int(server.settings.environ.get("VLLM_MAX_AUDIO_CLIP_FILESIZE_MB") or LARGEST)
     size = len(upload.content) / (1 << 20)
     if size > most:
@@ -95,7 +97,9 @@ class AudioRequest:
         self.id, self.created = f"{task}-{given}", int(server.clock.wall())
         # language, task and timestamps are a token each, as is the beginning
         self.prompt = [1, 2, 1, 2, *server.tokens.encode(body.get("prompt") or "")]
-        limit = min(server.settings.max_model_len - len(self.prompt), body.get("max_completion_tokens") or 10**9)
+        limit = min(
+            server.settings.max_model_len - len(self.prompt), body.get("max_completion_tokens") or 10**9
+        )
         wishes = {"temperature": 0.0, **body, "n": 1, "stop": None}
         self.sampling = Sampling.of(wishes, limit, None, server.settings)
 
@@ -156,7 +160,9 @@ class AudioRequest:
                 "duration": seconds if version >= "0.27.0" else str(seconds),
                 "language": self.language,
                 "text": text,
-                "segments": [self._segment(number, *part) for number, part in enumerate(self.sound.segments())],
+                "segments": [
+                    self._segment(number, *part) for number, part in enumerate(self.sound.segments())
+                ],
                 "words": None,
             }
         if self.task == "translate" or version < "0.10.2":

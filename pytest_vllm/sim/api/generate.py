@@ -79,7 +79,10 @@ class Generation:
             output=[],
             finish="stop",
             listener=self,
-            salt=(body.get("cache_salt"), body.get("model") if body.get("model") in self.server.loras else None),
+            salt=(
+                body.get("cache_salt"),
+                body.get("model") if body.get("model") in self.server.loras else None,
+            ),
             priority=body.get("priority") or 0,
             skip_cache=skip_cache,
         )

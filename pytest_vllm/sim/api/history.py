@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.check.body import bad_request, fields_of
 from pytest_vllm.sim.errors import ApiError, Invalid
+from pytest_vllm.sim.tokens.template import text_of
 from pytest_vllm.sim.vision import url_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,16 @@ def plain(message: Body, settings: Settings) -> Body:
         calls = enumerate(made["tool_calls"])
         made["tool_calls"] = [_call(called, number, settings.version) for number, called in calls]
     return made
+
+
+def instructed(messages: list[Body], settings: Settings) -> list[Body]:
+    """A developer's messages as the system's, all in one in front: the template knows no developer."""
+    if settings.version < "0.32.0" or all(message.get("role") != "developer" for message in messages):
+        return messages
+    orders = [message for message in messages if message.get("role") in ("developer", "system")]
+    rest = [message for message in messages if message.get("role") not in ("developer", "system")]
+    text = "\n\n".join(text for message in orders if (text := text_of(message)))
+    return [{"role": "system", "content": text}, *rest]
 
 
 def _shown(part: Any, vision: Vision) -> Any:

@@ -44,7 +44,7 @@ def raw(values: Rows, body: dict[str, Any]) -> bytes:
 
 
 def bytes_reply(outputs: Sequence[Rows], body: dict[str, Any], head: dict[str, Any]) -> Reply:
-    """All outputs as raw bytes, one after the other; their places are in a header unless only bytes are wanted."""
+    """All outputs as raw bytes, one after the other; a header has their places unless `bytes_only`."""
     texts = [raw(values, body) for values in outputs]
     items, at = [], 0
     for number, (values, text) in enumerate(zip(outputs, texts, strict=True)):
@@ -88,5 +88,3 @@ def _eighth(value: float, mantissa: int) -> int:
     if at and abs(value) - numbers[at - 1] < numbers[at] - abs(value):
         at -= 1
     return codes[at] | (0x80 if value < 0 else 0)
-
-

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.chat import prompt_of
 from pytest_vllm.sim.api.generate import Generation, check_alive
 from pytest_vllm.sim.api.prompts import encode, fit
-from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated_as_any
 from pytest_vllm.sim.errors import ApiError, Invalid
 
 if TYPE_CHECKING:
+    from pytest_vllm.sim.api.reply import Reply
     from pytest_vllm.sim.api.server import Server
     from pytest_vllm.sim.http.server import Call
 
@@ -63,7 +63,7 @@ class PooledRequest:
 
     def text_prompts(self) -> list[list[int]]:
         """Token ids of each text, list of ids or conversation. Raises ApiError."""
-        server, body = self.server, self.body
+        body = self.body
         given = body.get("messages") if "messages" in body else body["input"]
         if _is_messages(given):
             return [self._chat(given)]
@@ -123,7 +123,7 @@ def checked(server: Server, body: Any, names: tuple[str, ...]) -> Body:
     """A body that is read already, likewise."""
     version = server.settings.version
     if isinstance(body, dict):
-        if version >= "0.20.0" and "normalize" in body and names[0] not in ("RerankRequest",):
+        if version >= "0.20.0" and "normalize" in body and names[0] != "RerankRequest":
             raise Invalid("Parameter `normalize` was removed; use `use_activation` instead.", "normalize")
         if version >= "0.20.0" and body.get("task") in _REMOVED:
             raise Invalid(_REMOVED[body["task"]], "task")

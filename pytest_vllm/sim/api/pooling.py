@@ -144,7 +144,9 @@ def _narrow(request: PooledRequest) -> None:
     if size is None:
         return
     if settings.version < "0.27.0":
-        text = f"Model '{settings.name}' does not support matryoshka representation, changing output dimensions "
+        text = (
+            f"Model '{settings.name}' does not support matryoshka representation, changing output dimensions "
+        )
         raise ApiError(f"{text}will lead to poor results.")
     text = f"Model {settings.name!r} does not support Matryoshka embeddings; dimensions must be unset "
     raise ApiError(f"{text}(received dimensions={size}).")

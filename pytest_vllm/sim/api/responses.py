@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.chat import ChatRequest
 from pytest_vllm.sim.api.reply import Reply
 from pytest_vllm.sim.api.responsevents import ResponseEvents, items_of, response_object
+from pytest_vllm.sim.api.stored import begin, detached, found, keep, stores
 from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.errors import ApiError, Invalid
@@ -31,48 +32,31 @@ async def responses(server: Server, call: Call) -> Reply | None:
     body = validated("ResponsesRequest", body, server.settings.version)
     _checked(server, body)
     chat = chat_body(server, body)
-    request = ChatRequest(server, call, chat)
+    behind = bool(body.get("background")) and not body.get("stream")
+    request = ChatRequest(server, detached(call) if behind else call, chat)
     response_id = body.get("request_id") or f"resp_{server.ids.hex()}"
     made = response_object(body, response_id, request)
+    if behind:
+        return begin(server, request, made, chat["messages"], lambda answer: finish(server, made, answer))
     if body.get("stream"):
-        await request.stream(lambda stream: ResponseEvents(request, stream, made))
+        writers: list[ResponseEvents] = []
+        await request.stream(lambda stream: writers.append(ResponseEvents(request, stream, made)) or writers[0])
+        if writers[0].done:
+            keep(server, body, writers[0].done, chat["messages"])
         return None
     answer = await request.whole()
     if answer is None:
         return None
     finished = finish(server, made, answer)
-    if _stores(server) and body.get("store") is not False:
-        server.stored[response_id] = {"response": finished, "messages": chat["messages"]}
+    keep(server, body, finished, chat["messages"])
     server.send(call, Reply.json(finished))
     return None
-
-
-async def retrieve(server: Server, call: Call) -> Reply:
-    """A stored response."""
-    return Reply.json(_found(server, call.request.path.rsplit("/", 1)[-1])["response"])
-
-
-async def cancel(server: Server, call: Call) -> Reply:
-    """Responses in the foreground can't be cancelled."""
-    _found(server, call.request.path.split("/")[-2])
-    raise ApiError("Cannot cancel a synchronous response.", 400, "invalid_request_error", "response_id")
-
-
-def _stores(server: Server) -> bool:
-    return server.settings.environ.get("VLLM_ENABLE_RESPONSES_API_STORE") == "1"
-
-
-def _found(server: Server, response_id: str) -> Any:
-    if response_id not in server.stored:
-        text = f"Response with id '{response_id}' not found."
-        raise ApiError(text, 404, "invalid_request_error", "response_id")
-    return server.stored[response_id]
 
 
 def _checked(server: Server, body: Body) -> None:
     if body.get("background") and body.get("store") is False:
         raise Invalid("background can only be used when `store` is true", "background")
-    if body.get("background") and not _stores(server):
+    if body.get("background") and not stores(server):
         text = (
             "This vLLM engine does not support `store=True` and therefore does not support the "
             "background mode. To enable these features, set the environment variable "
@@ -152,7 +136,7 @@ def _history(server: Server, response_id: str) -> list[Body]:
     if server.settings.version < "0.32.0" and not response_id.startswith("resp_"):
         text = f"Invalid 'response_id': '{response_id}'. Expected an ID that begins with 'resp'."
         raise ApiError(text, 400, "invalid_request_error", "response_id")
-    stored = _found(server, response_id)
+    stored = found(server, response_id)
     turns = [message for message in stored["messages"] if message["role"] != "system"]
     for item in stored["response"]["output"]:
         _append(turns, item)

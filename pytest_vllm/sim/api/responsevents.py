@@ -152,6 +152,9 @@ class ResponseEvents:
         self.call: int | None = None
         self.finish = "stop"
 
+    #: The whole response, once it is there.
+    done: Body | None = None
+
     def prepare(self, outputs: list[Output]) -> None:
         """The outputs are known."""
         self.chunks.prepare(outputs)
@@ -209,6 +212,7 @@ class ResponseEvents:
             "status": "incomplete" if cut else "completed",
             "usage": usage_of({"prompt_tokens_details": None, **usage}, self.request.server.settings.version),
         }
+        self.done = done
         yield self._event("incomplete" if cut else "completed", response=done)
 
     def failure(self, error: ApiError) -> list[Event]:

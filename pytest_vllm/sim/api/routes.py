@@ -16,6 +16,7 @@ from pytest_vllm.sim.api import (
     responses,
     rest,
     scoring,
+    stored,
 )
 from pytest_vllm.sim.api.pooled import unsupported
 from pytest_vllm.sim.versions import routes
@@ -49,8 +50,8 @@ HANDLERS: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"POST": chat.chat},
     "/v1/chat/completions/batch": {"POST": rest.batch},
     "/v1/responses": {"POST": responses.responses},
-    "/v1/responses/{response_id}": {"GET": responses.retrieve},
-    "/v1/responses/{response_id}/cancel": {"POST": responses.cancel},
+    "/v1/responses/{response_id}": {"GET": stored.retrieve},
+    "/v1/responses/{response_id}/cancel": {"POST": stored.cancel},
     "/v1/completions": {"POST": completions.completion},
     "/v1/messages": {"POST": messages.messages},
     "/v1/messages/count_tokens": {"POST": messages.count_tokens},
@@ -146,7 +147,7 @@ def served(path: str, settings: Settings) -> bool:
 
 
 def lacks(path: str, settings: Settings) -> str:
-    """The name of the interface behind a path when the model has none such; empty when it has, or for others."""
+    """The name of the interface behind a path, where the model has none such; else empty."""
     found = (entry for entry in TASKED if path.startswith(entry[0]))
     for _, has, name in found:
         return "" if has(settings.kind) else name

@@ -48,6 +48,7 @@ class Server:
         self.stored: dict[str, Any] = {}
         #: Digest of a script -> the token from which on a grammar forbade it.
         self.forbidden: dict[str, int] = {}
+        self.background: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, call: Call) -> None:
@@ -99,7 +100,10 @@ class Server:
         return methods.get(method) or methods["*"]
 
     def route_of(self, path: str) -> str:
-        """The declared path that a request path matches; itself when there is none."""
+        """The declared path that a request path matches, with `--root-path` or without; itself when none does."""
+        root = (self.settings.args.get("root_path") or "").rstrip("/")
+        if root and path.startswith(f"{root}/"):
+            path = path.removeprefix(root)
         if path in self.routes:
             return path
         for pattern in self.patterns:

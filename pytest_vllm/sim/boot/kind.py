@@ -112,7 +112,7 @@ def kind_of(args: Arguments, shape: Model) -> Kind:
 
 
 def architecture_of(name: str, shape: Model) -> str:
-    """vLLM's name of the architecture; of an unknown checkpoint what its name says."""
+    """The architecture as vLLM names it; of an unknown checkpoint what its name says."""
     if shape.known:
         return shape.architecture
     found = (word for pattern, word in _NAMED if re.search(pattern, name, re.IGNORECASE))

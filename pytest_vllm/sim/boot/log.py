@@ -230,7 +230,11 @@ def listening(d: Deployment, server: Server, host: str, port: int) -> Iterator[L
         if d.version >= "0.9.0"
         else "vLLM API server"
     )
-    yield api, "INFO", "entry.py:140", f"Starting {name} on http://{host}:{port}"
+    where = f"unix:{d.args.get('uds')}" if d.args.get("uds") else f"http://{host}:{port}"
+    yield api, "INFO", "entry.py:140", f"Starting {name} on {where}"
+    if server.settings.sampling_defaults and server.settings.kind.generates and d.version >= "0.8.0":
+        text = f"Using default chat sampling params from model: {server.settings.sampling_defaults}"
+        yield api, "INFO", "serving.py:180", text
     yield api, "INFO", "launcher.py:186", "Available routes are:"
     for path, methods in server.routes.items():
         shown = ", ".join(sorted(method if method != "*" else "GET" for method in methods))

@@ -43,8 +43,8 @@ class Model:
     """A model's shape. Sizes in bytes; `read` is what one token of one sequence reads.
 
     `known` is False for a stand-in: nothing is known of the model's own limits then. `labels` are a
-    classifier's classes, `template` whether the tokenizer has a chat template, `sampling` what the checkpoint's
-    generation_config.json sets.
+    classifier's classes, `template` whether the tokenizer has a chat template, `sampling` what the
+    checkpoint's generation_config.json sets.
     """
 
     name: str

@@ -126,8 +126,8 @@ def _runner(d: Deployment) -> str | None:
         return None
     if d.version >= "0.30.0":
         return (
-            "Embedding models do not support `--runner generate`. Use `--runner pooling` or `--runner auto` for "
-            "embedding models."
+            "Embedding models do not support `--runner generate`. Use `--runner pooling` or `--runner auto` "
+            "for embedding models."
         )
     return "This model does not support `--runner generate`."
 

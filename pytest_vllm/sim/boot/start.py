@@ -98,6 +98,9 @@ class Boot:
             return Connection(self.server.handle, self.connections)
 
         loop = asyncio.get_running_loop()
+        if path := self.server.settings.args.get("uds"):
+            self._listening = await loop.create_unix_server(connection, path, backlog=2048, start_serving=False)
+            return
         try:
             self._listening = await loop.create_server(
                 connection, host, port, backlog=2048, start_serving=False

@@ -78,11 +78,13 @@ def _limited(field: str, node: Node) -> Node:
     if not bounds:
         return node
     if "anyOf" in node:
-        return {"anyOf": [part if part.get("type") == "null" else {**part, **bounds} for part in node["anyOf"]]}
+        return {
+            "anyOf": [part if part.get("type") == "null" else {**part, **bounds} for part in node["anyOf"]]
+        }
     return {**node, **bounds}
 
 
-def _node(kind: str) -> Node:
+def _node(kind: str) -> Node:  # noqa: PLR0911 - one return per way to write a type
     """A schema node of a type as the facts write it, such as `list[int]|str|None`."""
     members = _split(kind)
     if len(members) > 1:

@@ -1,4 +1,4 @@
-"""What pooling models make of texts: vectors, relevance, classes, rewards. The same text, the same numbers."""
+"""What pooling models make of texts: vectors, relevance, classes, rewards; the same of the same text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ if TYPE_CHECKING:
 
 SIZE = 256
 #: Words that say nothing of what a text is about.
-_COMMON = frozenset(
-    "a an and are as at be by do does for from how in is it its of on or that the this to was were what when "
-    "where which who why will with".split()
-)
-_GOOD = frozenset("best excellent fine good great happy helpful like love loved lovely nice perfect wonderful".split())
-_BAD = frozenset("awful bad broken disappointing hate hated horrible poor sad slow terrible useless worst wrong".split())
+_COMMON = frozenset({
+    "a", "an", "and", "are", "as", "at", "be", "by", "do", "does", "for", "from", "how", "in", "is", "it",
+    "its", "of", "on", "or", "that", "the", "this", "to", "was", "were", "what", "when", "where", "which",
+    "who", "why", "will", "with",
+})  # fmt: skip
+_GOOD = frozenset({
+    "best", "excellent", "fine", "good", "great", "happy", "helpful", "like", "love", "loved", "lovely",
+    "nice", "perfect", "wonderful",
+})  # fmt: skip
+_BAD = frozenset({
+    "awful", "bad", "broken", "disappointing", "hate", "hated", "horrible", "poor", "sad", "slow", "terrible",
+    "useless", "worst", "wrong",
+})  # fmt: skip
 
 
 def vector(text: str, size: int = SIZE, *, unit: bool = True) -> list[float]:
@@ -41,12 +48,12 @@ def likeness(left: str, right: str) -> float:
 
 def late_likeness(left: str, right: str) -> float:
     """For each word of the left text how like it is to the most like word of the right, summed (MaxSim)."""
-    words = re.findall(r"\w+", right.lower()) or [right]
-    return sum(max(likeness(one, other) for other in words) for one in re.findall(r"\w+", left.lower()) or [left])
+    asked, words = (re.findall(r"\w+", text.lower()) or [text] for text in (left, right))
+    return sum(max(likeness(one, other) for other in words) for one in asked)
 
 
 def relevance(query: str, document: str) -> float:
-    """How well a document answers a query, as a logit: mostly the share of the query's words that are in it."""
+    """How well a document answers a query, as a logit: mostly the share of its words that are in it."""
     wanted, found = _stems(query), _stems(document)
     share = len(wanted & found) / len(wanted) if wanted else 0.0
     return 7.0 * share - 4.0 + likeness(query, document)

@@ -80,6 +80,8 @@ def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Tu
         parallel=body.get("parallel_tool_calls") is not False,
         constraint=constraint,
         thinking=thinking,
+        budget=budget if (budget := body.get("thinking_token_budget")) not in (None, -1) else None,
+        effort=str(body.get("reasoning_effort") or ""),
         colours=[read(url_of(part)).colour for part in pictures(body["messages"])],
     )
 
@@ -105,7 +107,7 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
     turn = server.hooks.run("turn", turn, body)
     outputs = []
     for number in range(sampling.n):
-        turn.variant = 0 if greedy else base + number
+        turn.variant = number if sampling.beams else 0 if greedy else base + number
         answer = answer_to(turn)
         if not greedy and sampling.temperature > LIVELY and not turn.constraint and not answer.calls:
             lead = " " if turn.prompt else ""
@@ -163,16 +165,28 @@ def raw_text(server: Server, turn: Turn, answer: Answer) -> str:
             text += str(format_of(server.settings.family or server.settings.tool_parser).write(answer.calls))
     if answer.thoughts is not None:
         opening = "" if server.settings.reasoning_parser == "deepseek_r1" else "<think>\n"
-        text = f"{opening}{answer.thoughts}\n</think>\n\n{text}"
+        text = f"{opening}{_within(server, answer.thoughts, turn.budget)}</think>\n\n{text}"
     return text
+
+
+def _within(server: Server, thoughts: str, budget: int | None) -> str:
+    """Thoughts that take no more tokens than their budget; the newline that opens them is one."""
+    ids = server.tokens.encode(f"{thoughts}\n")
+    if budget is None or len(ids) < budget:
+        return f"{thoughts}\n"
+    return server.tokens.decode(ids[: max(0, budget - 1)])
 
 
 def _thoughts(turn: Turn) -> str:
     # a model that wrote the marker would end its thoughts with it
     asked = " ".join(turn.asked.replace("</think>", "that marker").split()[:12])
-    return turn.pick(
+    more = ""
+    if turn.effort in ("high", "xhigh", "max"):
+        more = " I go through every step again, one after the other, and look for what could be wrong with it."
+    thought = turn.pick(
         [
             f'The user asks: "{asked}". Let me think step by step. The answer should be short and right.',
             f'I am asked: "{asked}". I recall what I know and check it once more before I answer.',
         ]
     )
+    return thought + more
