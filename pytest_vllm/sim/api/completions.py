@@ -91,7 +91,10 @@ class CompletionRequest:
     def _sampling(self, prompt: int) -> Sampling:
         wanted = 1 if self.only_echo else self.body["max_tokens"]
         sampling = Sampling.of(
-            self.body, output_limit(wanted, prompt, self.server.settings), self.body.get("logprobs"), self.server.settings
+            self.body,
+            output_limit(wanted, prompt, self.server.settings),
+            self.body.get("logprobs"),
+            self.server.settings,
         )
         if self.echo and sampling.prompt_logprobs is None:
             sampling.prompt_logprobs = self.body.get("logprobs")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.chat import ChatRequest
 from pytest_vllm.sim.api.reply import Reply
-from pytest_vllm.sim.api.responsevents import ResponseEvents, items_of, response_object
+from pytest_vllm.sim.api.responsevents import ResponseEvents, custom_names, items_of, response_object
 from pytest_vllm.sim.api.stored import begin, detached, found, keep, stores
 from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.versions import Version
 
 Body = dict[str, Any]
+#: From here on tools that take plain text are offered to the model as functions with one text.
+CUSTOM = "0.32.0"
+SHIM: Body = {
+    "parameters": {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+}
 
 
 async def responses(server: Server, call: Call) -> Reply | None:
@@ -40,7 +45,9 @@ async def responses(server: Server, call: Call) -> Reply | None:
         return begin(server, request, made, chat["messages"], lambda answer: finish(server, made, answer))
     if body.get("stream"):
         writers: list[ResponseEvents] = []
-        await request.stream(lambda stream: writers.append(ResponseEvents(request, stream, made)) or writers[0])
+        await request.stream(
+            lambda stream: writers.append(ResponseEvents(request, stream, made)) or writers[0]
+        )
         if writers[0].done:
             keep(server, body, writers[0].done, chat["messages"])
         return None
@@ -54,6 +61,12 @@ async def responses(server: Server, call: Call) -> Reply | None:
 
 
 def _checked(server: Server, body: Body) -> None:
+    for tool in body.get("tools") or ():
+        if tool.get("type") == "custom" and (tool.get("format") or {}).get("type") == "grammar":
+            text = (
+                "Custom tools with a grammar format are not supported; only free-form text custom tools are "
+            )
+            raise Invalid(f"{text}accepted.", "tools")
     if body.get("background") and body.get("store") is False:
         raise Invalid("background can only be used when `store` is true", "background")
     if body.get("background") and not stores(server):
@@ -67,7 +80,7 @@ def _checked(server: Server, body: Body) -> None:
     choice = body.get("tool_choice", "auto")
     if choice == "required" and not tools:
         raise Invalid("Tool choice 'required' must be specified with 'tools' parameter.", "tool_choice")
-    named = isinstance(choice, dict) and choice.get("type") == "function"
+    named = isinstance(choice, dict) and choice.get("type") in ("function", "custom")
     if named and choice.get("name") not in [tool.get("name") for tool in tools]:
         raise Invalid("Tool choice 'function' not found in 'tools' parameter.", "tool_choice")
 
@@ -85,7 +98,8 @@ def chat_body(server: Server, body: Body) -> Body:
     else:
         for item in given:
             _append(turns, item)
-    tools = [_tool(tool) for tool in body.get("tools") or [] if tool.get("type") == "function"] or None
+    kinds = ("function", "custom") if server.settings.version >= CUSTOM else ("function",)
+    tools = [_tool(tool) for tool in body.get("tools") or [] if tool.get("type") in kinds] or None
     choice = body.get("tool_choice", "auto")
     if isinstance(choice, dict):
         choice = {"type": "function", "function": {"name": choice.get("name")}}
@@ -128,6 +142,8 @@ def _format(form: Body | None) -> Body | None:
 
 
 def _tool(tool: Body) -> Body:
+    if tool.get("type") == "custom":
+        return {"type": "function", "function": {**SHIM, "name": tool.get("name")}}
     function = {key: tool.get(key) for key in ("name", "description", "parameters")}
     return {"type": "function", "function": function}
 
@@ -145,7 +161,10 @@ def _history(server: Server, response_id: str) -> list[Body]:
 
 def _append(turns: list[Body], item: Body) -> None:
     kind = item.get("type", "message")
-    if kind == "function_call_output":
+    if kind == "custom_tool_call":
+        item = {**item, "arguments": json.dumps({"input": item.get("input")}, ensure_ascii=False)}
+        kind = "function_call"
+    if kind in ("function_call_output", "custom_tool_call_output"):
         output = item.get("output")
         content = output if isinstance(output, str) else json.dumps(output)
         turns.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": content})
@@ -178,7 +197,7 @@ def finish(server: Server, made: Body, answer: Body) -> Body:
     """The response once the chat answer is there."""
     choice = answer["choices"][0]
     cut = choice["finish_reason"] == "length"
-    items = items_of(server, choice["message"], choice.get("logprobs"))
+    items = items_of(server, choice["message"], choice.get("logprobs"), custom_names(made))
     if cut and items:
         items[-1]["status"] = "incomplete"
     return {

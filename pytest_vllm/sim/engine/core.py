@@ -43,6 +43,8 @@ class Engine:
         self.scheduler = Scheduler(capacity, hooks, self.stats)
         self.drafts = Drafts(capacity.drafted, capacity.drafts_as_matched)
         self.asleep = False
+        #: Whether the weights were thrown away, and not loaded again since.
+        self.bare = False
         self.paused = False
         self.dead = False
         self.steps = 0

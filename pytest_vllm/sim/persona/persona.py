@@ -7,6 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.api.history import plain
 from pytest_vllm.sim.generation import Output, produce
 from pytest_vllm.sim.parsers.formats import dumps, format_of
 from pytest_vllm.sim.persona.complete import completion_of
@@ -68,7 +69,10 @@ def thinking_of(server: Server, body: Body) -> bool | None:
 
 def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Turn:
     """What the persona is asked by a chat request."""
-    messages = [{**message, "content": text_of(message)} for message in body["messages"]]
+    given = body["messages"]
+    if server.settings.kind.transcribes:
+        given = [plain(message, server.settings) for message in given]
+    messages = [{**message, "content": text_of(message)} for message in given]
     choice = body.get("tool_choice")
     # only a reasoning parser lets a constrained model think first: it knows when the thoughts are over
     from_start = constraint is not None or choice == "required" or isinstance(choice, dict)
@@ -114,6 +118,8 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
             answer.content = f"{lead}{opening(turn.rng)} {answer.content.lstrip()}"
         if body.get("model") in server.loras and not turn.constraint and not answer.calls:
             answer.content = f"Ahoy! {answer.content}"
+        if server.engine.bare:  # weights that were thrown away and never loaded again say nothing
+            answer = Answer("".join(turn.rng.choice("#?~!^ ") for _ in range(40)))
         answer = server.hooks.run("answer", answer, turn)
         raw = server.hooks.run("raw", raw_text(server, turn, answer), turn)
         output = produce(raw, lambda: filler(turn), sampling, server.tokens)
@@ -182,7 +188,9 @@ def _thoughts(turn: Turn) -> str:
     asked = " ".join(turn.asked.replace("</think>", "that marker").split()[:12])
     more = ""
     if turn.effort in ("high", "xhigh", "max"):
-        more = " I go through every step again, one after the other, and look for what could be wrong with it."
+        more = (
+            " I go through every step again, one after the other, and look for what could be wrong with it."
+        )
     thought = turn.pick(
         [
             f'The user asks: "{asked}". Let me think step by step. The answer should be short and right.',
