@@ -170,17 +170,16 @@ def raw_text(server: Server, turn: Turn, answer: Answer) -> str:
         else:
             text += str(format_of(server.settings.family or server.settings.tool_parser).write(answer.calls))
     if answer.thoughts is not None:
-        opening = "" if server.settings.reasoning_parser == "deepseek_r1" else "<think>\n"
-        text = f"{opening}{_within(server, answer.thoughts, turn.budget)}</think>\n\n{text}"
+        opened = server.settings.reasoning_parser == "deepseek_r1"
+        opening, thoughts = ("", answer.thoughts) if opened else ("<think>", f"\n{answer.thoughts}")
+        text = f"{opening}{_within(server, thoughts, turn.budget)}</think>\n\n{text}"
     return text
 
 
 def _within(server: Server, thoughts: str, budget: int | None) -> str:
-    """Thoughts that take no more tokens than their budget; the newline that opens them is one."""
+    """Thoughts that take no more tokens than their budget."""
     ids = server.tokens.encode(f"{thoughts}\n")
-    if budget is None or len(ids) < budget:
-        return f"{thoughts}\n"
-    return server.tokens.decode(ids[: max(0, budget - 1)])
+    return f"{thoughts}\n" if budget is None else server.tokens.decode(ids[:budget])
 
 
 def _thoughts(turn: Turn) -> str:
