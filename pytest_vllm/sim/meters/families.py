@@ -86,10 +86,9 @@ def _of_all(name: str, entry: dict[str, Any], server: Server) -> list[tuple[dict
     if name == "tool_call_parser_invocations_total":
         return _parser_calls(server)
     found: list[tuple[dict[str, str], Any]] = []
-    for number, engine in enumerate(
-        server.engines if labelled or name == "cache_config_info" else server.engines[:1]
-    ):
-        samples = _samples(name, entry, server, engine, {"engine": str(number)} if labelled else {})
+    ranked = labelled or (name == "cache_config_info" and server.settings.version >= V1_SINCE)
+    for number, engine in enumerate(server.engines if ranked else server.engines[:1]):
+        samples = _samples(name, entry, server, engine, {"engine": str(number)} if ranked else {})
         if samples is None:
             return None
         found += samples
