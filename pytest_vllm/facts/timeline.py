@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "generated"
 
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)(?:\.?post(\d+))?")
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from functools import cache, total_ordering
-from pathlib import Path
 from typing import Any
 
 import pytest_vllm.facts
-from pytest_vllm.facts.timeline import read
+from pytest_vllm.facts.timeline import DATA, read
 
 NEWEST = "0.33.0"
 DEFAULT = "0.32.0"
@@ -83,8 +82,8 @@ def _key_of_text(text: str) -> tuple[int, ...]:
 
 @cache
 def facts(name: str) -> Any:
-    """One of the simulator's own fact tables, `facts/sim-NAME.json`."""
-    return json.loads(Path(pytest_vllm.facts.__file__).with_name(f"sim-{name}.json").read_text("utf-8"))
+    """One of the simulator's own fact tables, `facts/generated/sim-NAME.json`."""
+    return json.loads((DATA / f"sim-{name}.json").read_text("utf-8"))
 
 
 @cache

@@ -15,15 +15,15 @@ import psutil
 import pytest
 
 from pytest_vllm.cli import main
+from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
+from pytest_vllm.decide.waivers import apply_waivers
 from pytest_vllm.profile.model import Waiver
-from pytest_vllm.scripted import sweep
-from pytest_vllm.scripted.compare import faults
 from pytest_vllm.scripted.grammar import Call, Script
-from pytest_vllm.scripted.rows import Pair, Row, cases, pairs, row_of, unpromised
-from pytest_vllm.scripted.sweep_served import fill
-from pytest_vllm.scripted.waiving import Judged, judged
-from pytest_vllm.verdict import Family, Level, Result, Verdict
-from pytest_vllm.waivers import apply_waivers
+from tools.sweep import sweep
+from tools.sweep.compare import faults
+from tools.sweep.rows import Pair, Row, cases, pairs, row_of, unpromised
+from tools.sweep.served_sweep import fill
+from tools.sweep.waivers import Judged, judged
 
 HERMES = Pair("tool", "hermes", "deepseek_r1")
 TODAY = dt.date(2026, 11, 28)
