@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts.timeline import release_key
+from pytest_vllm.facts.version import version_of
 from pytest_vllm.wire.recording import Request
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Server:
 
     def at_least(self, version: str) -> bool:
         """Whether the server runs that vLLM version or a newer one; an unknown one counts as the newest."""
-        running, floor = release_key(self.version), release_key(version)
+        running, floor = version_of(self.version), version_of(version)
         return running is None or floor is None or running >= floor
 
     def chat(
