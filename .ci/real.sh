@@ -63,7 +63,7 @@ part_real() {
     step "the scripted gate on a real vLLM in a container" \
         gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-scripted --vllm-report="$work/report-scripted"
     step "three parsers of a real vLLM, in containers" \
-        .venv/bin/pytest-vllm sweep-parsers --smoke --version "$VLLM" --folder "$work/sweeps"
+        .venv/bin/python -m tools.sweep --smoke --version "$VLLM" --folder "$work/sweeps"
     step "a real vLLM: attach, refusals, reaping" \
         without_skips env PYTEST_VLLM_REAL=1 PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
         PYTEST_VLLM_SCRIPTED_REPORT="$work/report-scripted" \

@@ -9,10 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pytest_vllm.locate import VERSION
+
 if TYPE_CHECKING:
-    from pytest_vllm.answers import near_tie, not_json, parting, shape_faults, text_of, unexpected
-    from pytest_vllm.baseline import Baseline
-    from pytest_vllm.checks import (
+    from pytest_vllm.decide.baseline import Baseline
+    from pytest_vllm.decide.verdict import Family
+    from pytest_vllm.declare.answers import near_tie, not_json, parting, shape_faults, text_of, unexpected
+    from pytest_vllm.declare.checks import (
         CAPABILITY,
         CONFORMANCE,
         ENVIRONMENT,
@@ -20,15 +23,16 @@ if TYPE_CHECKING:
         MUST,
         PERFORMANCE,
         SHOULD,
-        check,
         need,
         observe,
         only_if,
         undecided,
     )
-    from pytest_vllm.exchanges import Case, cases, exchange
-    from pytest_vllm.gauges import Reading
-    from pytest_vllm.images import picture
+    from pytest_vllm.declare.exchanges import Case
+    from pytest_vllm.declare.measurements import Measurements
+    from pytest_vllm.declare.pictures import picture
+    from pytest_vllm.declare.recordings import Recordings
+    from pytest_vllm.face.decorators import cases, check, exchange, measurement
     from pytest_vllm.locate import case_file
     from pytest_vllm.measure.against import regressed, times
     from pytest_vllm.measure.growth import growth
@@ -36,22 +40,21 @@ if TYPE_CHECKING:
     from pytest_vllm.measure.samples import Sample
     from pytest_vllm.measure.statistics import Interval, Outcome
     from pytest_vllm.measure.workload import Goal, Kind, Prompts, Slo, Workload
-    from pytest_vllm.measurements import Measurements, measurement
-    from pytest_vllm.metrics import Metrics
     from pytest_vllm.preflight.roofline import Roofline
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
-    from pytest_vllm.recordings import Recordings
-    from pytest_vllm.restart import Restart
+    from pytest_vllm.run.gauges import Reading
+    from pytest_vllm.run.restart import Restart
     from pytest_vllm.schemas import schema_faults
     from pytest_vllm.scripted.grammar import Call, Script
     from pytest_vllm.scripted.writing import Writer
-    from pytest_vllm.target import Server
-    from pytest_vllm.verdict import Family
+    from pytest_vllm.wire.metrics import Metrics
     from pytest_vllm.wire.recording import Recording, Request
+    from pytest_vllm.wire.server import Server
     from pytest_vllm.wire.sse import Event
 
-__version__ = "0.1.0"
+
+__version__ = VERSION
 
 __all__ = [
     "CAPABILITY",
@@ -113,56 +116,57 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Baseline": "baseline",
+    "Baseline": "decide.baseline",
     "Call": "scripted.grammar",
-    "Case": "exchanges",
-    "Event": "wire.sse",
+    "Case": "declare.exchanges",
     "Decided": "measure.measured",
-    "Family": "verdict",
+    "Event": "wire.sse",
+    "Family": "decide.verdict",
+    "Figures": "profile.derived",
     "Goal": "measure.workload",
     "Interval": "measure.statistics",
     "Kind": "measure.workload",
     "Measured": "measure.measured",
-    "Measurements": "measurements",
+    "Measurements": "declare.measurements",
+    "Metrics": "wire.metrics",
     "Outcome": "measure.statistics",
+    "Profile": "profile.model",
     "Prompts": "measure.workload",
+    "Reading": "run.gauges",
+    "Recording": "wire.recording",
+    "Recordings": "declare.recordings",
+    "Request": "wire.recording",
+    "Restart": "run.restart",
+    "Roofline": "preflight.roofline",
     "Sample": "measure.samples",
+    "Script": "scripted.grammar",
+    "Server": "wire.server",
     "Slo": "measure.workload",
     "Workload": "measure.workload",
-    "growth": "measure.growth",
-    "measurement": "measurements",
-    "Figures": "profile.derived",
-    "Metrics": "metrics",
-    "Profile": "profile.model",
-    "Reading": "gauges",
-    "Recording": "wire.recording",
-    "Recordings": "recordings",
-    "Request": "wire.recording",
-    "Restart": "restart",
-    "Roofline": "preflight.roofline",
-    "Script": "scripted.grammar",
-    "Server": "target",
     "Writer": "scripted.writing",
     "case_file": "locate",
-    "cases": "exchanges",
-    "exchange": "exchanges",
-    "near_tie": "answers",
-    "not_json": "answers",
-    "parting": "answers",
+    "cases": "face.decorators",
+    "check": "face.decorators",
+    "exchange": "face.decorators",
+    "growth": "measure.growth",
+    "measurement": "face.decorators",
+    "near_tie": "declare.answers",
+    "not_json": "declare.answers",
+    "parting": "declare.answers",
+    "picture": "declare.pictures",
     "regressed": "measure.against",
-    "times": "measure.against",
-    "picture": "images",
     "schema_faults": "schemas",
-    "shape_faults": "answers",
-    "text_of": "answers",
-    "unexpected": "answers",
+    "shape_faults": "declare.answers",
+    "text_of": "declare.answers",
+    "times": "measure.against",
+    "unexpected": "declare.answers",
 }
 
 
 def __getattr__(name: str) -> object:
-    """A public name, from the module it lives in (`checks` unless told otherwise)."""
+    """A public name, from the module it lives in (`declare.checks` unless listed)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'checks')}"), name)
+    found = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'declare.checks')}"), name)
     globals()[name] = found
     return found

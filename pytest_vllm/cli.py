@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pytest_vllm.tables import print_json, print_rows
+from pytest_vllm.report.tables import print_json, print_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from pytest_vllm.profile.importers.draft import Draft
 
 USAGE = 4
 
@@ -139,7 +141,8 @@ def import_(
 
     if out is not None and out.exists():
         raise UsageError(f"{out} exists: remove it first, or name another file")
-    found = imported(sys.stdin.read() if source == "-" else source, kind=kind, service=service)
+    given = sys.stdin.read() if source == "-" else source
+    found = imported(given, kind=kind, service=service, running=_running)
     text = to_toml(found.profile)
     if out is None:
         print(text, end="")
@@ -169,7 +172,7 @@ def preflight(  # noqa: PLR0917 - the options of a command
 
     The exit status is 1 when there are errors.
     """
-    from pytest_vllm import __version__
+    from pytest_vllm.locate import VERSION
     from pytest_vllm.preflight import command, render
 
     if rules:
@@ -180,7 +183,7 @@ def preflight(  # noqa: PLR0917 - the options of a command
     root = _root(rootdir)
     profile, found = command.findings_of(name, root, host=host)
     if sarif is not None:
-        command.write_sarif(found, profile, root, __version__, sarif)
+        command.write_sarif(found, profile, root, VERSION, sarif)
     if as_json:
         print_json(render.as_json(found, profile))
     else:
@@ -200,7 +203,7 @@ def checks(
     ] = False,
 ) -> None:
     """List the bundled checks and the fact that each proves."""
-    from pytest_vllm.catalogue import entries, markdown
+    from pytest_vllm.face.catalogue import entries, markdown
     from pytest_vllm.profile.words import unknown
 
     found = entries()
@@ -291,41 +294,16 @@ def load_worker(address: Annotated[str, typer.Argument(help="HOST:PORT, as the g
     _become("pytest_vllm.measure.swarm", address)
 
 
-@app.command("sweep-parsers")
-def sweep_parsers(  # noqa: PLR0917 - the options of a command
-    version: Annotated[str, typer.Option(help="Of the vLLM that is swept.")] = "0.32.0",
-    python: Annotated[str, typer.Option(help="The Python that has it; a container without.")] = "",
-    image: Annotated[str, typer.Option(help="Of the container, instead of pytest-vllm/cpu:VERSION.")] = "",
-    parser: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
-    smoke: Annotated[bool, typer.Option("--smoke", help="Only three parsers.")] = False,
-    alone: Annotated[bool, typer.Option("--alone", help="Its parser objects, without servers.")] = False,
-    folder: Annotated[Path, typer.Option(help="Keeps what is done.")] = Path(".vllm/sweeps"),
-    no_waivers: Annotated[bool, typer.Option("--no-waivers", help="Known faults fail too.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Put the parsers of a vLLM to the test."""
-    from pytest_vllm.scripted import sweep
-
-    kept = folder.absolute() / f"{version}-{'alone' if alone else 'server'}"
-    served = image or ("" if python else f"pytest-vllm/cpu:{version}")
-    how = {"smoke": smoke, "alone": alone, "waivers": not no_waivers}
-    try:
-        rows = sweep.run(version, kept, parser or (), python=python, image=served, **how)
-    except (ValueError, RuntimeError) as error:
-        raise UsageError(str(error)) from None
-    print_json([one.plain() for one in rows]) if as_json else print_rows(sweep.table(rows), as_json=False)
-    raise typer.Exit(sweep.status(rows))
-
-
 @app.command()
 def version() -> None:
     """Print the versions that a fault report names."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 
-    from pytest_vllm import __version__, facts
+    from pytest_vllm import facts
+    from pytest_vllm.locate import VERSION
 
-    print(f"pytest-vllm {__version__}")
+    print(f"pytest-vllm {VERSION}")
     for package in ("pytest", "openai", "docker"):
         try:
             print(f"{package} {installed(package)}")
@@ -388,6 +366,12 @@ def _root(given: Path | None) -> Path:
     return next(
         (folder for folder in (here, *here.parents) if any((folder / m).exists() for m in marks)), here
     )
+
+
+def _running(name: str, environ: Mapping[str, str]) -> Draft:
+    from pytest_vllm.launch.running import read_running
+
+    return read_running(name, environ)
 
 
 def _become(module: str, *arguments: str) -> None:

@@ -1,9 +1,10 @@
-"""Where the bundled suites and fixtures lie: inside the package in a wheel, beside it in a checkout."""
+"""Which pytest-vllm this is, and where its suites and fixtures lie: in a wheel inside it, else beside it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+VERSION = "0.1.0"
 PACKAGE = Path(__file__).parent
 
 

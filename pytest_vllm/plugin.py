@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm import collect, selection
-from pytest_vllm.checks import MARK
-from pytest_vllm.options import OPTIONS, SESSION, add_options, read_options
-from pytest_vllm.planning import PROFILE_PARAM, spec_of
+from pytest_vllm.face import collection as collect
+from pytest_vllm.face import selection
+from pytest_vllm.face.items import spec_of
+from pytest_vllm.face.options import MARK, OPTIONS, PROFILE_PARAM, SESSION, add_options, read_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest_plugins = ("pytest_vllm.own_tests",)
+pytest_plugins = ("pytest_vllm.face.fixtures",)
 pytest.register_assert_rewrite("suites", "pytest_vllm.suites")
 
 
@@ -39,8 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
     if options.wants_server:
         # Imported here: a pytest run that asks for no server shall not pay for clients and launchers.
-        from pytest_vllm.gateplugin import GatePlugin  # noqa: PLC0415
-        from pytest_vllm.session import open_session  # noqa: PLC0415
+        from pytest_vllm.face.hooks import GatePlugin  # noqa: PLC0415
+        from pytest_vllm.face.session import open_session  # noqa: PLC0415
 
         session = config.stash[SESSION] = open_session(config, options)
         config.pluginmanager.register(GatePlugin(config, session), "vllm-gate")
@@ -52,7 +52,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     options = read_options(config)
     if not options.preflight:
         return None
-    from pytest_vllm.static import preflight  # noqa: PLC0415 - only such a run pays for the rules
+    from pytest_vllm.face.preflight import preflight  # noqa: PLC0415 - only such a run pays for the rules
 
     return preflight(config, options)
 

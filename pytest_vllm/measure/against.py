@@ -12,7 +12,7 @@ from pytest_vllm.measure.statistics import Interval, Outcome, ratio_interval
 from pytest_vllm.wire.recording import Undecided
 
 if TYPE_CHECKING:
-    from pytest_vllm.baseline import Baseline
+    from pytest_vllm.decide.baseline import Baseline
     from pytest_vllm.measure.measured import Measured
 
 #: What of a workload is how long it may take, and not what is done.

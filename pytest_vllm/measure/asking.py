@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_vllm.measure.workload import Asked
-    from pytest_vllm.target import Server
+    from pytest_vllm.wire.server import Server
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 

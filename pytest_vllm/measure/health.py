@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_vllm.measure.statistics import percentile
-from pytest_vllm.metrics import Metrics
+from pytest_vllm.wire.metrics import Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from pytest_vllm.measure.health import Doubt
 from pytest_vllm.measure.samples import Sample
 from pytest_vllm.measure.statistics import LEAST, Interval, Outcome, Spending, percentile
 from pytest_vllm.measure.workload import Workload
-from pytest_vllm.metrics import Metrics
+from pytest_vllm.wire.metrics import Metrics
 from pytest_vllm.wire.recording import Undecided
 
 if TYPE_CHECKING:

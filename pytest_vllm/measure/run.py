@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_vllm.measure.samples import Sample
     from pytest_vllm.measure.swarm.crew import Crew
     from pytest_vllm.measure.workload import Kind, Workload
-    from pytest_vllm.target import Server
+    from pytest_vllm.wire.server import Server
 
 #: Seconds of the server's clock for its queue to empty, and of the wall's at least.
 EMPTYING, LEAST_EMPTYING = 5.0, 2.0

@@ -8,10 +8,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts import flag_status, flags, versions
+from pytest_vllm.facts.capabilities import CAPABILITIES
 from pytest_vllm.profile.errors import model_at
 from pytest_vllm.profile.limits import COMPARED
 from pytest_vllm.profile.model import GIVEN, Profile
-from pytest_vllm.target import CAPABILITIES
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

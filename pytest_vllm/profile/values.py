@@ -9,11 +9,11 @@ import ipaddress
 import re
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic_core import PydanticCustomError
 
+from pytest_vllm.facts.capabilities import CAPABILITIES
+from pytest_vllm.facts.version import span
 from pytest_vllm.profile.words import unknown
-from pytest_vllm.target import CAPABILITIES
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CHECK_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+(\[[^\]]+\])?")
@@ -87,7 +87,7 @@ def address(value: str) -> str:
 
 
 def capability(value: str) -> str:
-    """A name of `pytest_vllm.target.CAPABILITIES`."""
+    """A name of `pytest_vllm.facts.capabilities.CAPABILITIES`."""
     if value not in CAPABILITIES:
         raise PydanticCustomError("choice", "{text}", {"text": unknown("capability", value, CAPABILITIES)})
     return value
@@ -110,10 +110,10 @@ def issue(value: str) -> str:
 def version_range(value: str) -> str:
     """A range of vLLM versions: `>=0.27,<0.34`."""
     try:
-        given = SpecifierSet(value)
-    except InvalidSpecifier:
-        given = SpecifierSet()
-    if not list(given):
+        given = list(span(value))
+    except ValueError:
+        given = []
+    if not given:
         raise ValueError('not a range of versions, such as ">=0.27,<0.34"')
     return value
 

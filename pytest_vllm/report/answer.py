@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_vllm.decide.verdict import Answer, Family, Verdict
 from pytest_vllm.report import summary
+from pytest_vllm.report.record import DID_NOT_BOOT
 from pytest_vllm.report.redaction import redactor_for, scrub
 from pytest_vllm.report.text import (
     PLAIN,
@@ -20,14 +22,12 @@ from pytest_vllm.report.text import (
     shown_path,
     wrap,
 )
-from pytest_vllm.runrecord import DID_NOT_BOOT
-from pytest_vllm.verdict import Answer, Family, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_vllm.runrecord import RunRecord
-    from pytest_vllm.verdict import Result
+    from pytest_vllm.decide.verdict import Result
+    from pytest_vllm.report.record import RunRecord
     from pytest_vllm.wire.redact import Redactor
 
 MOST_ROWS = 20

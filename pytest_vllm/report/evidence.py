@@ -7,11 +7,11 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_vllm.decide.verdict import Verdict
+from pytest_vllm.declare.sources import url_of
 from pytest_vllm.report.excerpt import Line, excerpt, is_stream
 from pytest_vllm.report.outline import outline
 from pytest_vllm.report.text import clip, printable
-from pytest_vllm.specs import url_of
-from pytest_vllm.verdict import Verdict
 from pytest_vllm.wire.redact import HIDDEN
 from pytest_vllm.wire.sse import read_stream
 from pytest_vllm.wire.store import SUFFIX, file_name
@@ -19,8 +19,8 @@ from pytest_vllm.wire.store import SUFFIX, file_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_vllm.runrecord import ServerRun
-    from pytest_vllm.verdict import Result
+    from pytest_vllm.decide.verdict import Result
+    from pytest_vllm.report.record import ServerRun
     from pytest_vllm.wire.recording import Recording, Request
     from pytest_vllm.wire.redact import Redactor
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report.evidence import Evidence, Exhibit, evidence_of
 from pytest_vllm.report.redaction import redactor_for, scrub
 from pytest_vllm.report.text import PLAIN, Style, clip, count, paragraphs, printable, shown_path, wrap
-from pytest_vllm.verdict import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_vllm.decide.verdict import Result
     from pytest_vllm.report.excerpt import Line
-    from pytest_vllm.runrecord import ServerRun
-    from pytest_vllm.verdict import Result
+    from pytest_vllm.report.record import ServerRun
     from pytest_vllm.wire.redact import Redactor
 
 LABEL, INDENT = 8, 6

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report.evidence import Exhibit
 from pytest_vllm.report.failure import answer_text
 from pytest_vllm.report.plots import plots
+from pytest_vllm.report.record import Phase
 from pytest_vllm.report.summary import COLUMNS, by_reason, names, phase_text
 from pytest_vllm.report.text import clock, count, printable
 from pytest_vllm.report.timeline import timeline
-from pytest_vllm.runrecord import Phase
-from pytest_vllm.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,20 +14,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_vllm.decide.verdict import Family, Verdict
 from pytest_vllm.report import summary
 from pytest_vllm.report.evidence import ACCOUNTABLE, evidence_of, spec_url
+from pytest_vllm.report.record import DID_NOT_BOOT
 from pytest_vllm.report.text import shown_path
-from pytest_vllm.runrecord import DID_NOT_BOOT
-from pytest_vllm.verdict import Family, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_vllm.baseline import Comparison
+    from pytest_vllm.decide.baseline import Comparison
+    from pytest_vllm.decide.verdict import Result
     from pytest_vllm.report.evidence import Exhibit
+    from pytest_vllm.report.record import BootFailure, Phase, RunRecord, ServerRun
     from pytest_vllm.report.summary import WaiverUse
-    from pytest_vllm.runrecord import BootFailure, Phase, RunRecord, ServerRun
-    from pytest_vllm.verdict import Result
     from pytest_vllm.wire.recording import Recording, Request
     from pytest_vllm.wire.redact import Redactor
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pytest_vllm.report.redaction import redactor_for
 
 if TYPE_CHECKING:
-    from pytest_vllm.runrecord import RunRecord
-    from pytest_vllm.verdict import Result
+    from pytest_vllm.decide.verdict import Result
+    from pytest_vllm.report.record import RunRecord
     from pytest_vllm.wire.redact import Redactor
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report import summary
 from pytest_vllm.report.evidence import Exhibit
 from pytest_vllm.report.excerpt import Line
 from pytest_vllm.report.failure import exhibit_lines
+from pytest_vllm.report.record import Phase
 from pytest_vllm.report.text import WIDTH, clip, clock, count, paragraphs, printable
-from pytest_vllm.runrecord import Phase
-from pytest_vllm.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

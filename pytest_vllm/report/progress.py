@@ -18,7 +18,7 @@ from pytest_vllm.report.text import clock as clock_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytest_vllm.target import Server
+    from pytest_vllm.wire.server import Server
 
 HEARTBEAT = 30.0
 #: Seconds between two rewritings of the line.

@@ -17,7 +17,7 @@ from pytest_vllm.wire.redact import Redactor
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_vllm.runrecord import ServerRun
+    from pytest_vllm.report.record import ServerRun
 
 T = TypeVar("T")
 

@@ -6,16 +6,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report.text import clock, listed
-from pytest_vllm.verdict import Verdict
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_vllm.decide.verdict import Result
     from pytest_vllm.profile.model import Waiver
-    from pytest_vllm.runrecord import Phase, RunRecord
-    from pytest_vllm.verdict import Result
+    from pytest_vllm.report.record import Phase, RunRecord
 
 #: Verdicts in the order of the table, with the words of its head.
 COLUMNS = {

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_vllm.profile.model import Profile
-    from pytest_vllm.runrecord import BootFailure
-    from pytest_vllm.target import Server
+    from pytest_vllm.report.record import BootFailure
     from pytest_vllm.wire.redact import Redactor
+    from pytest_vllm.wire.server import Server
 
 __all__ = [
     "PLAIN",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_vllm.report.json_report import CurlWriter
-    from pytest_vllm.runrecord import RunRecord
+    from pytest_vllm.report.record import RunRecord
     from pytest_vllm.wire.redact import Redactor
 
 SHEBANG = "#!/bin/sh\n"

@@ -1,6 +1,6 @@
 """What is wrong with a response body, measured against OpenAI's own types, graded.
 
-The schemas are exported from the `openai` package (`python -m pytest_vllm.schemas.build`). Those types
+The schemas are exported from the `openai` package (`python -m tools.schemas`). Those types
 are lenient where OpenAI always sends a field, and know nothing of vLLM: `always-sent.json` adds what is
 always there, `vllm-deviations.json` says what a vLLM of a given version is known to do otherwise.
 """
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jsonschema import Draft202012Validator
 
+from pytest_vllm.decide.verdict import Level
 from pytest_vllm.locate import data_dir
 from pytest_vllm.schemas.deviations import Deviation, known
 from pytest_vllm.schemas.paths import concrete, nodes, pattern
-from pytest_vllm.verdict import Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

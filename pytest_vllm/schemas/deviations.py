@@ -10,9 +10,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from pytest_vllm.decide.verdict import Level
 from pytest_vllm.locate import data_dir
 from pytest_vllm.schemas.paths import at, parent
-from pytest_vllm.verdict import Level
 
 #: Below this lie the numbers of builds that do not know theirs, such as `0.1.dev1+g3f2c`.
 OLDEST = (0, 6, 0)

@@ -18,7 +18,7 @@ from pytest_vllm.wire.sse import SSEReader, is_comment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_vllm.target import Server
+    from pytest_vllm.wire.server import Server
 
 CONNECT_SECONDS = 15.0
 GAP_SECONDS = 60.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.metrics import Metrics
+from pytest_vllm.wire.metrics import Metrics
 from pytest_vllm.wire.recording import Undecided
 
 if TYPE_CHECKING:
-    from pytest_vllm.metrics import Sample
+    from pytest_vllm.wire.metrics import Sample
     from pytest_vllm.wire.recording import Recording
 
 #: Not vLLM's and not of requests.

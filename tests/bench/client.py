@@ -2,7 +2,7 @@
 
     python -m tests.bench.client [--quick] [--with guidellm --with aiperf] [--python-with-vllm PYTHON]
 
-The server (`pytest_vllm.measure.calibrator`) and each client have a core and processes of their own.
+The server (`tools.calibrator`) and each client have a core and processes of their own.
 Truth: all streams begin together, the first word comes after 50 ms, the others 10 ms apart; the server
 writes down when each went out. Shown is what a client itself reports, median and 99th percentile, beside what
 was. Capacity: for how many events a second of processor time of all its processes is enough, each event a

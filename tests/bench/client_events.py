@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from pytest_vllm.target import Server
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.recording import Request
+from pytest_vllm.wire.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

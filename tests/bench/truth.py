@@ -94,7 +94,7 @@ class Calibrator:
 @contextlib.contextmanager
 def calibrator(gap: float, events: int) -> Iterator[Calibrator]:
     """A fresh one, on the first core: so many words a stream, `gap` seconds apart."""
-    command = [sys.executable, "-m", "pytest_vllm.measure.calibrator"]
+    command = [sys.executable, "-m", "tools.calibrator"]
     command += ["--first", str(FIRST), "--gap", str(gap), "--events", str(events)]
     with subprocess.Popen([*pinned(0), *command], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

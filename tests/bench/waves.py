@@ -23,8 +23,8 @@ import httpx
 from pytest_vllm.measure import secondopinion
 from pytest_vllm.measure.run import perform
 from pytest_vllm.measure.sender import Sender
-from pytest_vllm.metrics import Metrics
-from pytest_vllm.target import Server
+from pytest_vllm.wire.metrics import Metrics
+from pytest_vllm.wire.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.checks import MARK
-from pytest_vllm.specs import SOURCES
+from pytest_vllm.declare.sources import SOURCES
+from pytest_vllm.face.options import MARK
 from tests.contract.imports import ROOT, modules
 
 if TYPE_CHECKING:
-    from pytest_vllm.checks import CheckSpec
+    from pytest_vllm.declare.checks import CheckSpec
 
 LONGEST_FACT = 80
 

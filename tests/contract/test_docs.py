@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pytest_vllm
-from pytest_vllm import own_tests
-from pytest_vllm.options import add_options
+from pytest_vllm.decide.verdict import EXIT_CODES, EXIT_NO_BOOT, Verdict
+from pytest_vllm.face import fixtures as own_tests
+from pytest_vllm.face.options import add_options
 from pytest_vllm.profile.model import GIVEN, Profile
-from pytest_vllm.verdict import EXIT_CODES, EXIT_NO_BOOT, Verdict
 from tests.contract.imports import ROOT
 
 if TYPE_CHECKING:

@@ -8,113 +8,26 @@ import pytest
 
 import pytest_vllm
 from tests.contract.imports import ROOT, Import, imports_of, modules
+from tests.contract.layers import ALONE, EDGES, LAYERS, LAZY, MAY_STILL, PARTS, THIRD_PARTY
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Module (or folder) -> what of ours it may import at run time. The longest match holds.
-#: A type that is only named (`if TYPE_CHECKING`) binds nothing and may come from anywhere, except in ALONE.
-MAY_IMPORT: dict[str, tuple[str, ...]] = {
-    "verdict": (),
-    "specs": (),
-    "locate": (),
-    "images": (),
-    "metrics": (),
-    "baseline": ("verdict",),
-    "waivers": ("verdict",),
-    "answers": ("wire.sse", "wire.recording", "schemas", "verdict"),
-    "facts": ("facts", "locate"),
-    "target": ("facts", "wire.recording"),
-    "wire.sse": (),
-    "wire": ("wire",),
-    "measure.statistics": (),
-    "measure": ("measure", "metrics", "wire", "target"),
-    "schemas": ("schemas", "locate", "verdict"),
-    "profile": ("profile", "facts", "locate", "target"),
-    "profile.importers.running": ("profile", "launch.docker", "launch.podman", "launch.protocol"),
-    "preflight": ("preflight", "profile", "facts", "locate"),
-    "launch": ("launch", "profile", "facts", "locate"),
-    "report": (
-        "report",
-        "verdict",
-        "baseline",
-        "runrecord",
-        "specs",
-        "locate",
-        "wire.redact",
-        "wire.sse",
-        "wire.recording",
-        "wire.store",
-        "wire.curl",
-        "profile.model",
-    ),
-    "sim": ("sim", "facts", "locate"),
-    "scripted": ("scripted", "locate"),
-    "scripted.findings_waived": ("scripted", "locate", "profile.parsers"),
-    "scripted.waiving": ("scripted", "locate", "profile", "verdict", "waivers"),
-}
-
-#: Modules whose types count too: they share nothing with the rest, not even a name.
-ALONE = ("verdict", "baseline", "metrics", "wire.sse", "measure.statistics", "sim")
-
-#: Processes of their own: both patch the standard library of whoever imports them, or could.
-LOCUST = ("measure.swarm.master", "measure.swarm.stream", "measure.swarm.worker")
-
-#: Third-party package -> the modules that may import it at all.
-THIRD_PARTY: dict[str, tuple[str, ...]] = {
-    "docker": ("launch.docker", "launch.podman"),
-    "openai": ("own_tests", "schemas.build"),
-    "typer": ("cli",),
-    "prometheus_client": ("metrics",),
-    "jsonschema": ("schemas", "report"),
-    "psutil": ("launch",),
-    "pydantic": ("profile",),
-    "yaml": ("profile.importers", "profile.exporters"),
-    "locust": LOCUST,
-    "gevent": LOCUST,
-}
-
-#: Packages that are only ever imported inside a function: `pytest --help` must not pay for them.
-LAZY = ("docker", "openai")
-
-#: The pytest face. Everything else runs without pytest.
-PYTEST_FACE = (
-    "plugin",
-    "gateplugin",
-    "options",
-    "collect",
-    "selection",
-    "planning",
-    "checks",
-    "exchanges",
-    "measurements",
-    "session",
-    "judge",
-    "closing",
-    "own_tests",
-    "remembered",
-    "workers",
-    "remembered",
-    "static",
-)
-
 PACKAGE = modules("pytest_vllm")
 SUITES = modules("suites")
+TOOLS = modules("tools")
+TABLES = "tests/contract/layers.py"
 
 
 def module_name(path: Path) -> str:
     """`pytest_vllm/wire/sse.py` -> `wire.sse`."""
     parts = path.with_suffix("").parts[1:]
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "__init__"
 
 
-def rule_for(module: str) -> tuple[str, ...] | None:
-    """The longest entry of MAY_IMPORT that covers a module; None when the module is free."""
-    parts = module.split(".")
-    for length in range(len(parts), 0, -1):
-        if (rule := MAY_IMPORT.get(".".join(parts[:length]))) is not None:
-            return rule
-    return None
+def layer_of(module: str) -> str:
+    """The folder (or loose module) that a module belongs to."""
+    return module.split(".", maxsplit=1)[0]
 
 
 def covered(module: str, names: tuple[str, ...]) -> bool:
@@ -135,27 +48,65 @@ def ours(found: Import) -> str | None:
 
 def against_the_rules(module: str, found: list[Import]) -> list[str]:
     """What a module imports and may not, as `line: name`."""
-    rule = rule_for(module)
-    alone = covered(module, ALONE)
+    layer = layer_of(module)
+    _, allowed = LAYERS[layer]
     wrong = []
     for one in found:
-        target, binds = ours(one), not one.types_only
-        if target is not None and rule is not None and (alone or binds) and not covered(target, rule):
-            wrong.append(f"{one.line}: {one.module}")
-        if one.within("pytest", "_pytest") and not one.types_only and not covered(module, PYTEST_FACE):
-            wrong.append(f"{one.line}: {one.module} outside the pytest face")
+        target = ours(one)
+        if target is not None and not covered(target, (layer, *allowed)):
+            wrong.append(f"{one.line}: {one.module}: {layer} may not import it ({TABLES})")
+        if target is not None and module in ALONE and not covered(target, MAY_STILL.get(module, ())):
+            wrong.append(f"{one.line}: {one.module}: {module} stands alone ({TABLES})")
         for package, places in THIRD_PARTY.items():
             if one.within(package) and not one.types_only and not covered(module, places):
-                wrong.append(f"{one.line}: {one.module} outside {', '.join(places)}")
-        if one.within(*LAZY) and not one.types_only and not one.lazy and module != "schemas.build":
+                wrong.append(f"{one.line}: {one.module} outside {', '.join(places)} ({TABLES})")
+        if one.within(*LAZY) and not one.types_only and not one.lazy:
             wrong.append(f"{one.line}: {one.module} at import time; import it inside a function")
     return wrong
 
 
+def edges() -> set[tuple[str, str]]:
+    """Which folder imports which, types included; suites and tools among them."""
+    found = set()
+    known = set(LAYERS)
+    for paths, name in ((PACKAGE, ""), (SUITES, "suites"), (TOOLS, "tools")):
+        for path in paths:
+            source = name or layer_of(module_name(path))
+            for one in read(path):
+                target = ours(one)
+                if target is not None:
+                    layer = layer_of(target)
+                    found.add((source, layer if layer in known else "__init__"))
+    return {(source, target) for source, target in found if source != target}
+
+
+def circles(arrows: set[tuple[str, str]]) -> set[str]:
+    """The parts that lie on a circle: those that are left when parts without arrows out are taken away."""
+    left = set(arrows)
+    while True:
+        sources = {source for source, _ in left}
+        kept = {(source, target) for source, target in left if target in sources}
+        if kept == left:
+            return {source for source, _ in left}
+        left = kept
+
+
 @pytest.mark.parametrize("path", PACKAGE, ids=str)
-def test_a_module_imports_only_what_its_layer_may(path: Path) -> None:
-    """The tables above hold for every module of the package."""
+def test_a_module_imports_only_what_its_folder_may(path: Path) -> None:
+    """The tables hold for every module of the package, for names in type hints too."""
     assert against_the_rules(module_name(path), read(path)) == []
+
+
+def test_no_folders_import_each_other_in_a_circle() -> None:
+    """Neither by the tables nor by what is written, type-only imports included."""
+    assert circles({(one, other) for one, (_, allowed) in LAYERS.items() for other in allowed}) == set()
+    assert circles(edges()) == set()
+
+
+def test_the_house_stays_small() -> None:
+    """Few parts at the upper levels, few arrows between them: a reader can hold them all."""
+    assert len({*LAYERS, "suites", "tools"}) <= PARTS
+    assert len(edges()) <= EDGES
 
 
 @pytest.mark.parametrize("path", SUITES, ids=str)
@@ -174,32 +125,42 @@ def test_suites_import_the_public_names_alone(path: Path) -> None:
     assert wrong == []
 
 
+def test_nothing_that_is_shipped_imports_the_tools() -> None:
+    """`tools/` stays in the checkout."""
+    assert [str(path) for path in (*PACKAGE, *SUITES) if any(one.within("tools") for one in read(path))] == []
+
+
 def test_every_entry_of_the_tables_names_a_module() -> None:
     """A rule for a module that is gone protects nothing."""
     known = {module_name(path) for path in PACKAGE}
-    named = {*MAY_IMPORT, *ALONE, *PYTEST_FACE, *(name for places in THIRD_PARTY.values() for name in places)}
+    allowed = {name for _, names in LAYERS.values() for name in names}
+    named = {*LAYERS, *allowed, *ALONE, *(name for places in THIRD_PARTY.values() for name in places)}
 
     assert {name for name in named if name not in known} == set()
+    assert {layer_of(name) for name in known} == set(LAYERS)
 
 
 @pytest.mark.parametrize(
     ("module", "source", "wrong"),
     [
-        ("verdict", "import pytest", True),
-        ("verdict", "from pytest_vllm import wire", True),
-        ("verdict", "def f():\n    from pytest_vllm.wire.sse import Event", True),
-        ("baseline", "from pytest_vllm.verdict import Verdict", False),
+        ("decide.verdict", "import pytest", True),
+        ("decide.verdict", "from pytest_vllm import wire", True),
+        ("decide.verdict", "def f():\n    from pytest_vllm.wire.sse import Event", True),
+        ("decide.baseline", "from pytest_vllm.decide.verdict import Verdict", False),
+        ("decide.verdict", "from pytest_vllm.decide.waivers import covers", True),
         ("sim.api.chat", "if TYPE_CHECKING:\n    from pytest_vllm.wire.sse import Event", True),
         ("sim.api.chat", "from pytest_vllm.facts import flags", False),
         ("sim.api.chat", "from ...wire import sse", True),
-        ("launch.process", "if TYPE_CHECKING:\n    from pytest_vllm.runrecord import Run", False),
-        ("launch.process", "from pytest_vllm.runrecord import Run", True),
+        ("launch.process", "if TYPE_CHECKING:\n    from pytest_vllm.report.record import Run", True),
+        ("launch.process", "from pytest_vllm.profile.model import Profile", False),
         ("launch.docker", "import docker", True),
         ("launch.docker", "def f():\n    import docker.errors", False),
         ("launch.process", "def f():\n    import docker", True),
+        ("run.gate", "import pytest", True),
+        ("face.hooks", "import pytest", False),
         ("measure.swarm.crew", "def f():\n    import locust", True),
         ("measure.swarm.worker", "import gevent", False),
-        ("report.json", "from pytest_vllm.wire.client import Client", True),
+        ("report.json", "from pytest_vllm.run.gate import Gate", True),
     ],
 )
 def test_the_tables_can_refuse(module: str, source: str, wrong: bool) -> None:
@@ -207,3 +168,16 @@ def test_the_tables_can_refuse(module: str, source: str, wrong: bool) -> None:
     package = f"pytest_vllm.{module.rpartition('.')[0]}".rstrip(".")
 
     assert bool(against_the_rules(module, imports_of(source, package))) is wrong
+
+
+@pytest.mark.parametrize(
+    ("arrows", "found"),
+    [
+        ({("a", "b"), ("b", "c")}, set()),
+        ({("a", "b"), ("b", "a")}, {"a", "b"}),
+        ({("a", "b"), ("b", "c"), ("c", "b")}, {"a", "b", "c"}),
+    ],
+)
+def test_circles_are_seen(arrows: set[tuple[str, str]], found: set[str]) -> None:
+    """Whatever lies on a circle, or only leads into one, is named."""
+    assert circles(arrows) == found

@@ -9,7 +9,7 @@ import pytest
 from pytest_vllm.launch.attach import AttachHandle
 from pytest_vllm.launch.registry import LAUNCHERS
 from pytest_vllm.launch.wait import wait_ready
-from pytest_vllm.restart import OURS
+from pytest_vllm.run.restart import OURS
 from tests.contract.test_launchers import LOCAL, PATIENCE, started
 from tests.launched.engines import until
 from tests.launched.stand import Stand, get

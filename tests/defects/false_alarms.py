@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm import facts
+from pytest_vllm.decide.verdict import Level, Verdict
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.verdict import Level, Verdict
 from tests.defects.judging import judge_all
 from tests.defects.matrix import suites
 from tests.defects.recording import profile_for, record

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm import judge
-from pytest_vllm.collect import area_of
-from pytest_vllm.exchanges import by_fixture_name, fixture_name, key_of
-from pytest_vllm.measurements import Measurements
-from pytest_vllm.planning import check_key, exchanges_of, measurements_of, params_of, spec_of
+from pytest_vllm.decide.verdict import Result, Verdict, grade
+from pytest_vllm.declare.exchanges import by_fixture_name, fixture_name, key_of
+from pytest_vllm.declare.measurements import Measurements
+from pytest_vllm.face import judgement as judge
+from pytest_vllm.face.collection import area_of
+from pytest_vllm.face.items import check_key, exchanges_of, measurements_of, params_of, spec_of
 from pytest_vllm.preflight.roofline import Roofline
 from pytest_vllm.profile.derived import figures_of
-from pytest_vllm.verdict import Result, Verdict, grade
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_vllm.baseline import Baseline
-    from pytest_vllm.checks import CheckSpec
-    from pytest_vllm.gauges import Reading
+    from pytest_vllm.decide.baseline import Baseline
+    from pytest_vllm.declare.checks import CheckSpec
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
-    from pytest_vllm.restart import Restart
-    from pytest_vllm.runstate import ServerState
-    from pytest_vllm.target import Capability, Server
+    from pytest_vllm.run.gauges import Reading
+    from pytest_vllm.run.restart import Restart
+    from pytest_vllm.run.state import ServerState
     from pytest_vllm.wire.recording import Recording
+    from pytest_vllm.wire.server import Capability, Server
 
 
 ROOT = Path(__file__).parents[2]
@@ -170,7 +170,7 @@ def _check(item: pytest.Item) -> Check:
 
 
 def _is_argument(key: str, name: str, item: pytest.Item) -> bool:
-    from pytest_vllm.exchanges import all_cases
+    from pytest_vllm.declare.exchanges import all_cases
 
     spec = by_fixture_name()[name]
     chosen = params_of(item)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_vllm.decide.verdict import Result
     from pytest_vllm.sim.defects.registry import Defect
-    from pytest_vllm.verdict import Result
 
 ROOT = Path(__file__).parents[2]
 #: Their checks are of a longer tier: test_restart.py and test_soak.py run them.

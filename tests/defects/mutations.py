@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.verdict import Answer, Verdict, decide
+from pytest_vllm.decide.verdict import Answer, Verdict, decide
 from tests.defects import matrix
 from tests.defects.judging import judge_changed
 from tests.defects.mutators import ALTERATIONS, altered, paths_of

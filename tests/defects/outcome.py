@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_vllm.verdict import SIGNS_OF_LIFE, Verdict, decide
+from pytest_vllm.decide.verdict import SIGNS_OF_LIFE, Verdict, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_vllm.decide.verdict import Result
     from pytest_vllm.launch.protocol import BootError
     from pytest_vllm.sim.defects.registry import Defect
-    from pytest_vllm.verdict import Result
 
 BOOT_AREA = "boot"
 CAUGHT = (Verdict.FAIL, Verdict.ADVISORY)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tests.defects.part import SAMPLE, WIDE
@@ -29,21 +27,8 @@ def write(
     *,
     full: bool = False,
 ) -> None:
-    """Write defect-matrix.md and defect-matrix.json into the folder."""
-    body = {
-        "summary": summary,
-        "full": full,
-        "defects": [_entry(outcome) for outcome in outcomes],
-        "checks": {check: sorted(names) for check, names in sorted(killers.items())},
-    }
-    (folder / "defect-matrix.json").write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", "utf-8")
+    """Write defect-matrix.md into the folder."""
     (folder / "defect-matrix.md").write_text(_markdown(outcomes, killers, summary, full=full), "utf-8")
-
-
-def _entry(outcome: Outcome) -> dict[str, object]:
-    entry = asdict(outcome)
-    del entry["reasons"]
-    return {**entry, "caught": outcome.caught, "diagnosed": outcome.diagnosed}
 
 
 def _markdown(

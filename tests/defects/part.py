@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from pytest_vllm.verdict import SIGNS_OF_LIFE
+from pytest_vllm.decide.verdict import SIGNS_OF_LIFE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,16 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_vllm.gate import Gate
-from pytest_vllm.gauges import read_timeline
+from pytest_vllm.declare.measurements import Measurements
+from pytest_vllm.face.items import measured_by, wanted
+from pytest_vllm.face.options import Options
+from pytest_vllm.face.profiles import flags_of, with_defects
+from pytest_vllm.face.session import GateSession
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.measurements import Measurements
-from pytest_vllm.options import Options
-from pytest_vllm.planning import measured_by, wanted
 from pytest_vllm.profile.load import load
 from pytest_vllm.report.progress import Progress
-from pytest_vllm.restart import read_restart
-from pytest_vllm.session import GateSession, flags_of, with_defects
+from pytest_vllm.run.gate import Gate
+from pytest_vllm.run.gauges import read_timeline
+from pytest_vllm.run.restart import read_restart
 from pytest_vllm.sim.api.reply import Exchange
 from pytest_vllm.sim.defects.rewrite import Recorded, rewritten_metrics
 from pytest_vllm.sim.defects.rewrite import rewritten as spoil
@@ -59,7 +60,7 @@ def hurried(profile: Profile) -> Profile:
 def record(folder: Path, profile: Profile, items: list[pytest.Item]) -> View | BootError:
     """Boot, probe and record; a boot that fails is an outcome too."""
     session = GateSession(Options(profiles=(profile.name,)), folder, {profile.name: profile})
-    gate = Gate(session, Progress(io.StringIO()))
+    gate = Gate(session.context(Progress(io.StringIO())), session.profiles)
     with gate:
         try:
             state = gate.open(profile.name, wanted(items), measured_by(items))

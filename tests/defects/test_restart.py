@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.sim.defects.registry import all_defects
-from pytest_vllm.verdict import Verdict
 from tests.defects.judging import Check, collect, judge_all
 from tests.defects.outcome import CAUGHT
 from tests.defects.recording import profile_for, record
@@ -17,7 +17,7 @@ from tests.defects.recording import profile_for, record
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_vllm.verdict import Result
+    from pytest_vllm.decide.verdict import Result
 
 AREA = "restart"
 DEFECTS = {name: one for name, one in all_defects().items() if one.area == AREA}
@@ -48,7 +48,7 @@ def test_a_defect_is_caught_by_the_checks_it_names(
 ) -> None:
     """And by no other, but where a server whose memory is held does not start again."""
     monkeypatch.setattr("pytest_vllm.launch.started.GRACE", 1)
-    monkeypatch.setattr("pytest_vllm.restart.GIVES_BACK", 1)
+    monkeypatch.setattr("pytest_vllm.run.restart.GIVES_BACK", 1)
     wrong = {check for check, one in results(tmp_path, name).items() if one.verdict in CAUGHT}
 
     assert set(DEFECTS[name].catches) <= wrong

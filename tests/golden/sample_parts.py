@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.runrecord import Phase, RunRecord, ServerRun
-from pytest_vllm.target import Capability, Server
-from pytest_vllm.verdict import Family, Level, Result, Verdict, decide
+from pytest_vllm.decide.verdict import Family, Level, Result, Verdict, decide
+from pytest_vllm.report.record import Phase, RunRecord, ServerRun
 from pytest_vllm.wire.recording import Recording, Request
+from pytest_vllm.wire.server import Capability, Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

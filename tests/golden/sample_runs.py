@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
+from pytest_vllm.decide.verdict import Family, Level, Verdict
 from pytest_vllm.profile.model import Waiver
-from pytest_vllm.runrecord import BootFailure, Phase
-from pytest_vllm.verdict import Family, Level, Verdict
+from pytest_vllm.report.record import BootFailure, Phase
 from pytest_vllm.wire.recording import Recording, Request
 from tests.golden.sample_parts import (
     BROKEN_TOOL_CALL,
@@ -25,7 +25,7 @@ from tests.golden.sample_parts import (
 )
 
 if TYPE_CHECKING:
-    from pytest_vllm.runrecord import RunRecord
+    from pytest_vllm.report.record import RunRecord
 
 
 def go() -> RunRecord:

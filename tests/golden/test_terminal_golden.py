@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report import terminal
 from pytest_vllm.report.progress import Progress
 from pytest_vllm.report.text import columns
-from pytest_vllm.verdict import Verdict
 from tests.golden.sample_parts import server
 from tests.golden.sample_runs import RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_vllm.runrecord import RunRecord
+    from pytest_vllm.report.record import RunRecord
 
 #: What a person copies is never cut: lines that begin so may be longer than the terminal is wide.
 COPIED = ("rerun ", "curl ", "spec ", "        http", "reports ", "<    full record", "source ")

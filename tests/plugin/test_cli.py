@@ -27,7 +27,6 @@ COMMANDS = (
     "schema",
     "show",
     "sim",
-    "sweep-parsers",
     "version",
 )
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm import session
-from pytest_vllm.options import Options
-from pytest_vllm.session import load_profiles
+from pytest_vllm.face import profiles
+from pytest_vllm.face.options import Options
+from pytest_vllm.face.profiles import load_profiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +88,7 @@ def test_half_the_speed_is_no_go_for_two_workers_too(gate: Gate) -> None:
 
 
 def test_locust_is_asked_for_and_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(session, "available", lambda: False)
+    monkeypatch.setattr(profiles, "available", lambda: False)
     profile = tmp_path / "two.toml"
     profile.write_text(TWO)
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from pytest_vllm.facts import parsers
-from pytest_vllm.scripted.findings import explained, findings
-from pytest_vllm.scripted.rows import Row, pairs
-from pytest_vllm.scripted.sweep import version_in
-from pytest_vllm.scripted.sweep_alone import sweep_alone
+from tools.sweep.alone_sweep import sweep_alone
+from tools.sweep.findings import explained, findings
+from tools.sweep.rows import Row, pairs
+from tools.sweep.sweep import version_in
 
 pytestmark = [pytest.mark.real, pytest.mark.docker]
 

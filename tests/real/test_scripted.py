@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_vllm.decide.waivers import covers, in_range
 from pytest_vllm.profile.load import load
-from pytest_vllm.waivers import covers, in_range
 from tests.real.gate import GateRun, run_gate
 
 pytestmark = pytest.mark.real

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.probe import probe
 from pytest_vllm.profile.model import Profile, ServerPart
+from pytest_vllm.run.probe import probe
 from tests.unit.wire.fake import Call, fake_server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from pytest_vllm.target import Server
+    from pytest_vllm.wire.server import Server
 
 KEY = "token-0123456789"
 METRICS = (

@@ -9,16 +9,18 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.checks import MARK, CheckSpec
-from pytest_vllm.exchanges import CASE_SETS, Case, all_cases, by_fixture_name, key_of
+from pytest_vllm.declare.exchanges import CASE_SETS, Case, all_cases, by_fixture_name, key_of
+from pytest_vllm.face.options import MARK
+from pytest_vllm.facts.capabilities import CAPABILITIES
 from pytest_vllm.locate import data_dir
 from pytest_vllm.profile.model import Profile
-from pytest_vllm.target import CAPABILITIES, Capability, Server
 from pytest_vllm.wire.recording import NotRun, Undecided
+from pytest_vllm.wire.server import Capability, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from pytest_vllm.declare.checks import CheckSpec
     from pytest_vllm.wire.recording import Recording
 
 #: What a server that starts well writes.

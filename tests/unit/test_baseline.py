@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_vllm.baseline import Baseline, BaselineError, compare, from_json, take, to_json
-from pytest_vllm.verdict import Family, Level, Result, Verdict
+from pytest_vllm.decide.baseline import Baseline, BaselineError, compare, from_json, take, to_json
+from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
 
 
 def result(check: str, verdict: Verdict) -> Result:

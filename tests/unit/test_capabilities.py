@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_vllm.capabilities import PROBES
-from pytest_vllm.images import png
-from pytest_vllm.target import CAPABILITIES
+from pytest_vllm.declare.pictures import png
+from pytest_vllm.facts.capabilities import CAPABILITIES
+from pytest_vllm.run.capabilities import PROBES
 from tests.unit.fake_vllm import BASE, COMPLETION, FakeVLLM, how, models, run
 
 

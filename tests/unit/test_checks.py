@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_vllm.checks import MARK, MUST, check, collecting_observations, need, observe, only_if, undecided
+from pytest_vllm.declare.checks import MUST, collecting_observations, need, observe, only_if, undecided
+from pytest_vllm.face.decorators import check
+from pytest_vllm.face.options import MARK
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm import exchanges
-from pytest_vllm.exchanges import all_cases, by_fixture_name, cases, exchange, fixture_name, key_of
-from pytest_vllm.target import Server
+from pytest_vllm.declare import exchanges
+from pytest_vllm.declare.exchanges import all_cases, by_fixture_name, fixture_name, key_of
+from pytest_vllm.face.decorators import cases, exchange
+from pytest_vllm.wire.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ def test_two_exchanges_never_share_an_id() -> None:
 
 def test_an_exchange_id_is_dotted_lower_case() -> None:
     with pytest.raises(ValueError, match="dotted lower-case words"):
-        exchange("Chat Plain")
+        exchange("Chat Plain")(lambda server: server.get("/health"))
 
 
 def test_request_builders_are_greedy_and_name_the_model() -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pytest_vllm.gauges import LEAST, Gauges, Reading, floor_of, gauges_for, of_metrics, read_timeline
 from pytest_vllm.profile.model import Profile, ServerPart
+from pytest_vllm.run.gauges import LEAST, Gauges, Reading, floor_of, gauges_for, of_metrics, read_timeline
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.facts.capabilities import CAPABILITIES
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.probe import SIMULATED, SMALLEST_DEFAULT_SEQS, probe, serve_args
 from pytest_vllm.profile.model import Profile, ServerPart
-from pytest_vllm.target import CAPABILITIES, Server
+from pytest_vllm.run.probe import SIMULATED, SMALLEST_DEFAULT_SEQS, probe, serve_args
 from tests.unit.fake_vllm import ADAPTER, BASE, KEY, FakeVLLM, models, refused, run
 from tests.unit.wire.fake import Call, fake_server
+
+if TYPE_CHECKING:
+    from pytest_vllm.wire.server import Server
 
 
 @pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/"])

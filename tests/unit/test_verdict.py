@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_vllm.verdict import Answer, Family, Level, Result, Verdict, decide, grade
+from pytest_vllm.decide.verdict import Answer, Family, Level, Result, Verdict, decide, grade
 
 
 def result(verdict: Verdict, level: Level = Level.MUST, check: str = "a.b") -> Result:

@@ -6,9 +6,9 @@ import datetime as dt
 
 import pytest
 
+from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
+from pytest_vllm.decide.waivers import apply_waivers, in_range, stale_waivers
 from pytest_vllm.profile.model import Waiver
-from pytest_vllm.verdict import Family, Level, Result, Verdict
-from pytest_vllm.waivers import apply_waivers, in_range, stale_waivers
 
 TODAY = dt.date(2026, 11, 27)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_vllm.measure.held import Span
     from pytest_vllm.measure.swarm.crew import Crew
     from pytest_vllm.measure.workload import Script, Workload
-    from pytest_vllm.target import Server
+    from pytest_vllm.wire.server import Server
 
 #: Seconds for workers to get ready, and to give their records.
 READY, RECORDS = 30.0, 60.0

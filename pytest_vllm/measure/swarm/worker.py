@@ -29,7 +29,7 @@ from pytest_vllm.measure.driver import Driver
 from pytest_vllm.measure.sender import CONNECTIONS, Part, Sender
 from pytest_vllm.measure.swarm.stream import MESSAGE, Stream, lines_of
 from pytest_vllm.measure.workload import Script, Workload
-from pytest_vllm.target import Server
+from pytest_vllm.wire.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from pytest_vllm.profile.importers.origin import ImportProblem, Origin, origin_o
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pytest_vllm.profile.importers.draft import Draft
@@ -50,6 +50,7 @@ def imported(
     kind: str | None = None,
     service: str | None = None,
     environ: Mapping[str, str] | None = None,
+    running: Callable[[str, Mapping[str, str]], Draft] | None = None,
 ) -> Imported:
     """The profile of a deployment.
 
@@ -58,6 +59,7 @@ def imported(
         kind: one of KINDS; found from the content unless told otherwise.
         service: which vLLM server, where a file describes several.
         environ: where variables come from, `os.environ` unless told otherwise.
+        running: drafts a container that is there, by its name: `launch.running.read_running`.
 
     Raises:
         ImportProblem: it cannot be read, or starts no vLLM; `str()` says where, what, and the next step.
@@ -65,9 +67,9 @@ def imported(
     environ = os.environ if environ is None else environ
     given = str(path_or_text)
     if given.startswith(_CONTAINER):
-        from pytest_vllm.profile.importers.running import read_running
-
-        draft = read_running(given.removeprefix(_CONTAINER), environ)
+        if running is None:
+            raise ImportProblem(f"{given}: a container is not read here; name {_FORMS}")
+        draft = running(given.removeprefix(_CONTAINER), environ)
         return Imported(draft.profile(draft.origin.shown), draft.notes)
     origin = origin_of(path_or_text, environ)
     draft = _read(origin, kind or detected(origin), service)

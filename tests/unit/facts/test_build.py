@@ -6,9 +6,9 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts.build import main
-from pytest_vllm.facts.extend import extend
 from pytest_vllm.facts.timeline import DATA
+from tools.facts.build import main
+from tools.facts.extend import extend
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm.facts.snapshot import metrics, routes
 from pytest_vllm.locate import PACKAGE
+from tools.facts.snapshot import metrics, routes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ class ReasoningParserManager:
 def take(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the snapshot with this vLLM on the path."""
     path = os.pathsep.join([str(folder), str(PACKAGE.parent)])
-    command = [sys.executable, "-m", "pytest_vllm.facts.snapshot", "--to", str(folder / "out"), *arguments]
+    command = [sys.executable, "-m", "tools.facts.snapshot", "--to", str(folder / "out"), *arguments]
     env = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.launch.running import draft_of
 from pytest_vllm.profile.importers import imported
-from pytest_vllm.profile.importers.running import draft_of
 from pytest_vllm.profile.model import Secret
 
 if TYPE_CHECKING:

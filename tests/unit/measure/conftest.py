@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.target import Server
+from pytest_vllm.wire.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ FIRST, GAP, WORDS = 0.05, 0.01, 12
 @pytest.fixture(scope="module")
 def calibrator() -> Iterator[Server]:
     """A server that computes nothing and keeps its times, in a process of its own."""
-    command = [sys.executable, "-m", "pytest_vllm.measure.calibrator"]
+    command = [sys.executable, "-m", "tools.calibrator"]
     command += ["--first", str(FIRST), "--gap", str(GAP), "--events", str(WORDS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

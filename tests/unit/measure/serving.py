@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.target import Server
+from pytest_vllm.wire.server import Server
 
 if TYPE_CHECKING:
     import ssl

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_vllm.baseline import Baseline, BaselineError, from_json, to_json
+from pytest_vllm.decide.baseline import Baseline, BaselineError, from_json, to_json
 from pytest_vllm.measure.against import kept, regressed
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.samples import Sample

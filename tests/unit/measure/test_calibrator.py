@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from pytest_vllm.measure.calibrator import Calibrator
+from tools.calibrator import Calibrator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_vllm.target import Server
+    from pytest_vllm.wire.server import Server
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
 #: More than a record of TLS holds, and more than one read takes.

@@ -17,7 +17,7 @@ from tests.unit.measure.conftest import FIRST, GAP, WORDS
 
 if TYPE_CHECKING:
     from pytest_vllm.measure.held import Span
-    from pytest_vllm.target import Server
+    from pytest_vllm.wire.server import Server
 
 #: Seconds that the client is held up, and streams of the load.
 PAUSE, STREAMS = 0.8, 8

@@ -7,8 +7,8 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING
 
-from pytest_vllm.measuring import _alone
 from pytest_vllm.report.progress import Progress
+from pytest_vllm.run.bench import _alone
 
 if TYPE_CHECKING:
     from pathlib import Path

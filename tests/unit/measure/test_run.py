@@ -14,7 +14,7 @@ from pytest_vllm.measure.run import perform, speed_of
 from pytest_vllm.measure.talk import speed_told
 from pytest_vllm.measure.wirebytes import Head
 from pytest_vllm.measure.workload import Kind, Prompts, Workload
-from pytest_vllm.target import Server
+from pytest_vllm.wire.server import Server
 from tests.unit.measure.conftest import FIRST, WORDS
 from tests.unit.measure.serving import Asked, serving
 from tests.unit.measure.test_driver import closed_port

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm import measuring
 from pytest_vllm.launch.arguments import bench_of
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.samples import Sample
 from pytest_vllm.measure.secondopinion import SCRIPT, command, ours_of, read, workload
 from pytest_vllm.measure.workload import Workload
-from pytest_vllm.measuring import second_opinion
 from pytest_vllm.report.progress import Progress
 from pytest_vllm.report.text import Style
-from pytest_vllm.target import Server
+from pytest_vllm.run import bench as measuring
+from pytest_vllm.run.bench import second_opinion
+from pytest_vllm.wire.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

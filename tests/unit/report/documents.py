@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report import json_report
-from pytest_vllm.verdict import Verdict
 from pytest_vllm.wire.redact import Redactor
 from tests.golden.sample_parts import CHAT, answer, record, result, run_of, server
 
 if TYPE_CHECKING:
-    from pytest_vllm.runrecord import RunRecord
+    from pytest_vllm.report.record import RunRecord
     from pytest_vllm.wire.recording import Request
 
 HOSTILE = (

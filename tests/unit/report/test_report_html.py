@@ -15,7 +15,7 @@ from tests.golden.sample_runs import RUNS, go, no_go, undecided
 from tests.unit.report.documents import document, hostile
 
 if TYPE_CHECKING:
-    from pytest_vllm.runrecord import RunRecord
+    from pytest_vllm.report.record import RunRecord
 
 
 class Page(HTMLParser):

@@ -7,8 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report import json_report
-from pytest_vllm.verdict import Verdict
 from tests.golden.sample_parts import CHAT, answer, record, result, run_of, server
 from tests.golden.sample_runs import RUNS, go, no_go, two_profiles, waivers
 from tests.unit.report.documents import document, read_back

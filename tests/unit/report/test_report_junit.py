@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_vllm.decide.verdict import Level, Verdict, decide
 from pytest_vllm.report import junit
-from pytest_vllm.verdict import Level, Verdict, decide
 from tests.golden.sample_parts import record, result, run_of, server
 from tests.unit.report.documents import read_back
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report import markdown
-from pytest_vllm.verdict import Verdict
 from tests.golden.sample_parts import record, result, run_of, server
 from tests.golden.sample_runs import go, no_go
 from tests.unit.report.documents import document, hostile, many

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from pytest_vllm.plotted import shares, thinned
 from pytest_vllm.report.plots import MOST, Series, chart, plots
+from pytest_vllm.run.series import shares, thinned
 
 FOUND: dict[str, Any] = {
     "timeline": [

@@ -10,15 +10,15 @@ from urllib.parse import quote
 
 import pytest
 
+from pytest_vllm.decide.verdict import Decision, Family, Level, Result, Verdict, decide
 from pytest_vllm.profile.model import Waiver
 from pytest_vllm.report import junit, terminal
 from pytest_vllm.report.evidence import ACCOUNTABLE
+from pytest_vllm.report.record import BootFailure, Phase, RunRecord, ServerRun
 from pytest_vllm.report.write import write_all
-from pytest_vllm.runrecord import BootFailure, Phase, RunRecord, ServerRun
-from pytest_vllm.target import Capability, Server
-from pytest_vllm.verdict import Decision, Family, Level, Result, Verdict, decide
 from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.redact import Redactor
+from pytest_vllm.wire.server import Capability, Server
 from tests.golden.sample_parts import SENT, STARTED
 
 if TYPE_CHECKING:

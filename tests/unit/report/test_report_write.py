@@ -8,8 +8,8 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report.write import write_all
-from pytest_vllm.verdict import Verdict
 from pytest_vllm.wire.redact import Redactor
 from tests.golden.sample_parts import CHAT, answer, record, result, run_of, server
 from tests.golden.sample_runs import go, no_go, two_profiles

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_vllm.locate import data_dir
-from pytest_vllm.scripted.findings import (
+from pytest_vllm.scripted.grammar import names
+from tools.sweep.findings import (
     PAGE,
     VERDICTS,
     Finding,
@@ -20,10 +21,9 @@ from pytest_vllm.scripted.findings import (
     merged,
     swept,
 )
-from pytest_vllm.scripted.findings_page import page
-from pytest_vllm.scripted.findings_waived import waived
-from pytest_vllm.scripted.grammar import names
-from pytest_vllm.scripted.rows import Outcome, Pair, Row, cases
+from tools.sweep.page import page
+from tools.sweep.rows import Outcome, Pair, Row, cases
+from tools.sweep.waived import waived
 
 ROW = Row(
     Pair("tool", "xlam", ""),
@@ -72,7 +72,7 @@ def test_a_finding_names_parsers_that_there_are_and_explains_something(finding: 
 def test_the_page_is_what_the_command_writes() -> None:
     told = page(swept(), findings())
 
-    assert told == Path(PAGE).read_text("utf-8"), "run python -m pytest_vllm.scripted.findings"
+    assert told == Path(PAGE).read_text("utf-8"), "run python -m tools.sweep.findings"
 
 
 KNOWN = replace(LOST, upstream=("vllm-project/vllm#1",), checks=("stream(*)", "whole(*)"), says="")

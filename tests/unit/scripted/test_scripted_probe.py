@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm.capabilities import SCRIPT
+from pytest_vllm.run.capabilities import SCRIPT
 from tests.unit.fake_vllm import FakeVLLM, how
 
 ARGS = {"args": {"logits-processors": ["pytest_vllm_script:ScriptedProcessor"]}, "launcher": "docker"}

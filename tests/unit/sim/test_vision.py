@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm.images import picture, png
+from pytest_vllm.declare.pictures import picture, png
 from pytest_vllm.sim.errors import ApiError
 from pytest_vllm.sim.vision import Picture, Vision, read
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_vllm.answers import near_tie, not_json, parting, text_of, unexpected
+from pytest_vllm.declare.answers import near_tie, not_json, parting, text_of, unexpected
 from pytest_vllm.wire.recording import Recording, Request, Undecided
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.checks import MUST
-from pytest_vllm.specs import SOURCES
+from pytest_vllm.declare.checks import MUST
+from pytest_vllm.declare.sources import SOURCES
 from tests.unit.judging import Check, judge
 from tests.unit.suites_a.judging import AREAS, checks, real
 from tests.unit.suites_a.table_chat import CHAT, MODELS, USAGE

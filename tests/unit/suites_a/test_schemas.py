@@ -8,12 +8,12 @@ from typing import Any
 import openai
 import pytest
 
+from pytest_vllm.decide.verdict import Level
 from pytest_vllm.locate import data_dir
 from pytest_vllm.schemas import NAMES, schema_faults
-from pytest_vllm.schemas.build import build
 from pytest_vllm.schemas.deviations import all_deviations, release
-from pytest_vllm.verdict import Level
 from tests.unit.suites_a.judging import real
+from tools.schemas import build
 
 
 def body(key: str) -> Any:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm.checks import MARK, CheckSpec
+from pytest_vllm.declare.sources import url_of
+from pytest_vllm.face.options import MARK
 from pytest_vllm.locate import case_file
-from pytest_vllm.specs import url_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pytest_vllm.declare.checks import CheckSpec
 
 AREAS = ("responses", "messages", "embeddings", "lora")
 FILES = (

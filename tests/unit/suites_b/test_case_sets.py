@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm.exchanges import EXCHANGES, Case
+from pytest_vllm.declare.exchanges import EXCHANGES, Case
 from pytest_vllm.facts import guarded_prefixes, metrics, nearest, routes, versions
 from pytest_vllm.locate import case_file
 from tests.unit.judging import checks, judge, server
 from tests.unit.suites_b.judging import AREAS, healthy
 
 if TYPE_CHECKING:
-    from pytest_vllm.target import Server
+    from pytest_vllm.wire.server import Server
 
 RECENT = versions()[versions().index("0.10.0") :]
 FILES = ("bad-requests", "odd-requests", "hostile-requests", "security-routes", "untrusted-fields")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.checks import MUST
-from pytest_vllm.specs import SOURCES
+from pytest_vllm.declare.checks import MUST
+from pytest_vllm.declare.sources import SOURCES
 from tests.unit.judging import checks, judge
 from tests.unit.suites_b.judging import AREAS, healthy
 from tests.unit.suites_b.table_errors import ERRORS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_vllm.target import Server
 from pytest_vllm.wire.recording import NotRun, Recording, Request, Undecided
+from pytest_vllm.wire.server import Server
 from suites.cache.exchanges import block_size
 from suites.cache.scrapes import block, findable
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_vllm.declare.recordings import Recordings
 from pytest_vllm.profile.limits import DurationBound, Limits
 from pytest_vllm.profile.model import Profile, ServerPart
-from pytest_vllm.recordings import Recordings
-from pytest_vllm.target import Server
 from pytest_vllm.wire.recording import NotRun, Recording, Request, Undecided
+from pytest_vllm.wire.server import Server
 from pytest_vllm.wire.store import RecordingStore
 from suites.throughput.test_first import FIRST
 from suites.throughput.test_first import test_first as check_first

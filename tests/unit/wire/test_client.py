@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm.target import Server
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.recording import Recording, Request
+from pytest_vllm.wire.server import Server
 from tests.unit.wire.fake import Call, Fake, fake_server
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm.target import Server
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.curl import curl
 from pytest_vllm.wire.recording import Request
+from pytest_vllm.wire.server import Server
 from tests.unit.wire.fake import Call, fake_server
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from pytest_vllm.wire.record import Planned
+    from pytest_vllm.run.plan import Planned
     from tests.unit.wire.fake import Call
 
 

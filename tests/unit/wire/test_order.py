@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_vllm.exchanges import ExchangeSpec
-from pytest_vllm.wire.order import Queue, longest_chain, stages
-from pytest_vllm.wire.record import Planned
+from pytest_vllm.declare.exchanges import ExchangeSpec
+from pytest_vllm.run.order import Queue, longest_chain, stages
+from pytest_vllm.run.plan import Planned
 from pytest_vllm.wire.recording import Request
 
 GET = Request("GET", "/")

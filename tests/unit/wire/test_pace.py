@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_vllm.wire.pace import RecordingReport, Span, aggregate_rate, generated_tokens
+from pytest_vllm.run.pace import RecordingReport, Span, aggregate_rate, generated_tokens
 from pytest_vllm.wire.recording import Recording, Request
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm.exchanges import ExchangeSpec
-from pytest_vllm.target import Server
+from pytest_vllm.declare.exchanges import ExchangeSpec
+from pytest_vllm.run.plan import Planned
+from pytest_vllm.run.recorder import record_all
 from pytest_vllm.wire.client import WireClient
-from pytest_vllm.wire.record import Planned, record_all
 from pytest_vllm.wire.recording import Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
+from pytest_vllm.wire.server import Server
 from pytest_vllm.wire.store import RecordingStore
 from tests.unit.wire.fake import Call, fake_server
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_vllm.wire.pace import RecordingReport
+    from pytest_vllm.run.pace import RecordingReport
 
 
 def planned(key: str, *after: str, **spec: Any) -> Planned:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.target import Server
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.recording import Recording, Request
+from pytest_vllm.wire.server import Server
 from tests.unit.wire.certificate import certificate_in
 from tests.unit.wire.fake import Call, fake_server
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_vllm.measure.swarm.crew import Crew
-from pytest_vllm.target import Server
+from pytest_vllm.wire.server import Server
 
 if TYPE_CHECKING:
     import socket
@@ -41,7 +41,7 @@ def address_of(listening: socket.socket) -> str:
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Null]:
-    command = [sys.executable, "-m", "pytest_vllm.measure.calibrator", "--first", str(FIRST)]
+    command = [sys.executable, "-m", "tools.calibrator", "--first", str(FIRST)]
     command += ["--gap", str(GAP), "--events", str(EVENTS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

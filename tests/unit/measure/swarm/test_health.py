@@ -14,7 +14,7 @@ from pytest_vllm.measure.swarm.clocks import Offset
 from pytest_vllm.measure.swarm.crew import Crew
 from pytest_vllm.measure.swarm.spread import Spread, Told
 from pytest_vllm.measure.workload import Script, Workload
-from pytest_vllm.target import Server
+from pytest_vllm.wire.server import Server
 
 #: Four streams without a pause, two a worker, and a window of eight seconds.
 BUSY = [Sample("x", 0.0, 0.0, None, [1.0, 1.1, 1.2], 10.0, tokens=3) for _ in range(4)]

@@ -1,0 +1,1 @@
+"""What suites and own tests declare and see: checks, exchanges, measurements, answers."""

@@ -1,0 +1,72 @@
+"""Baselines on disk: read before anything is started, compared at the end, saved for the next time."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_vllm.decide.baseline import BaselineError, compare, from_json, take, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pytest_vllm.decide.baseline import Baseline, Comparison
+    from pytest_vllm.decide.verdict import Result
+    from pytest_vllm.face.session import GateSession
+
+
+def read_baseline(path: Path | None) -> dict[str, Baseline]:
+    """The baselines of a file, by profile; none without a file. Raises pytest.UsageError on a bad one."""
+    if path is None:
+        return {}
+    save = f"save one first with --vllm-save-baseline={path.name}"
+    try:
+        return from_json(json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        raise pytest.UsageError(f"--vllm-baseline={path}: there is no such file; {save}") from None
+    except (BaselineError, ValueError, TypeError, KeyError) as error:
+        raise pytest.UsageError(f"--vllm-baseline={path}: {error}; {save}") from None
+
+
+def comparisons(session: GateSession, results: Sequence[Result]) -> tuple[Comparison, ...]:
+    """How this run differs from the baseline, for every profile that both know."""
+    mine = {name: [row for row in results if row.profile == name] for name in session.profiles}
+    return tuple(
+        compare(rows, session.baselines[name], partial=session.partial)
+        for name, rows in mine.items()
+        if rows and name in session.baselines
+    )
+
+
+def save_baseline(session: GateSession, results: Sequence[Result]) -> None:
+    """Write the verdicts of this run where `--vllm-save-baseline` says; profiles not run are kept."""
+    path = session.options.save_baseline
+    if path is None or not results:
+        return
+    kept = read_baseline(path) if path.is_file() else {}
+    for name in session.profiles:
+        state = session.state(name)
+        server = state.server
+        kept[name] = take(
+            results,
+            profile=name,
+            version=server.version,
+            taken=session.started.date().isoformat(),
+            simulated=server.simulated,
+            hardware=state.profile.hardware or "",
+            loads=_loads(state.folder),
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(to_json(kept.values()), indent=1) + "\n", "utf-8")
+
+
+def _loads(folder: Path) -> dict[str, Any]:
+    from pytest_vllm.declare.measurements import Measurements  # noqa: PLC0415
+    from pytest_vllm.measure.against import kept  # noqa: PLC0415 - only a run that saves pays for it
+
+    measured = Measurements(folder)
+    found = {key: kept(measured.get(key)) for key in measured.keys()}  # noqa: SIM118 - no mapping
+    return {key: load for key, load in found.items() if load}

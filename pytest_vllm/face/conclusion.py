@@ -1,0 +1,257 @@
+"""What a run says: at its beginning, for each failing check, and at its end."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from _pytest.junitxml import xml_key
+
+from pytest_vllm.decide.verdict import Verdict, decide
+from pytest_vllm.decide.waivers import stale_waivers
+from pytest_vllm.face import judgement as judge
+from pytest_vllm.face.baselines import comparisons, save_baseline
+from pytest_vllm.locate import VERSION
+from pytest_vllm.profile.known import known_faults, parser_faults
+from pytest_vllm.report import terminal
+from pytest_vllm.report.junit import suite_properties
+from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun
+from pytest_vllm.report.text import shown_path
+from pytest_vllm.report.write import write_all
+from pytest_vllm.wire.store import file_name
+
+if TYPE_CHECKING:
+    from pytest_vllm.decide.verdict import Result
+    from pytest_vllm.face.session import GateSession
+    from pytest_vllm.launch.protocol import BootError
+    from pytest_vllm.profile.model import Profile
+
+#: pytest's own exit statuses after which a verdict still means something.
+DECIDABLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+MOST_COLUMNS = 100
+EVIDENCE = (Verdict.FAIL, Verdict.UNDECIDED)
+
+
+def style_of(config: pytest.Config) -> terminal.Style:
+    """Colour and width of this terminal."""
+    writer = config.get_terminal_writer()
+    return terminal.Style(color=writer.hasmarkup, width=min(MOST_COLUMNS, writer.fullwidth))
+
+
+def header(session: GateSession, config: pytest.Config) -> list[str]:
+    """What is about to be verified."""
+    profiles = session.profiles.values()
+    lines = terminal.header_lines(profiles, session.folder, session.options, style=style_of(config))
+    notes = [f"vllm: {note}" for note in session.notes]
+    return [*lines, *notes, *_preflight(session, config)]
+
+
+def _preflight(session: GateSession, config: pytest.Config) -> list[str]:
+    """Errors of the static rules: what will go wrong is told before it takes ten minutes to go wrong."""
+    from pytest_vllm import preflight  # noqa: PLC0415 - a replay or a listing does not pay for the rules
+
+    found = {
+        name: preflight.lines(preflight.check(profile, config.rootpath), profile)
+        for name, profile in session.profiles.items()
+        if not session.replaying
+    }
+    return [f"vllm: preflight  {line}" for rows in found.values() for line in rows]
+
+
+def show(report: pytest.TestReport, result: Result, session: GateSession, *, python: bool) -> None:
+    """Let a test report carry a result and read as its verdict."""
+    outcome, *_ = judge.SHOWN[result.verdict]
+    report.outcome = outcome  # type: ignore[assignment]
+    report.vllm_result = judge.to_wire(result)  # type: ignore[attr-defined]
+    path, line, _ = report.location
+    report.location = (path, line, result.check)
+    if result.verdict is Verdict.NOT_RUN:
+        report.longrepr = (path, line or 0, f"not run: {result.reason}")
+    elif result.verdict in EVIDENCE:
+        if not python:
+            run = as_run(session, result.profile, only=result.exchanges)
+            report.longrepr = terminal.failure_block(
+                result, run, folder=session.folder, redactor=session.redactor, before=_before(session, result)
+            )
+    else:
+        report.longrepr = None
+
+
+def _before(session: GateSession, result: Result) -> str | None:
+    baseline = session.baselines.get(result.profile)
+    known = baseline.verdicts.get(result.check) if baseline else None
+    return f"{known} on {baseline.taken} (vLLM {baseline.version})" if baseline and known else None
+
+
+def as_run(session: GateSession, name: str, only: tuple[str, ...] | None = None) -> ServerRun:
+    """A server as reports want it, with all its recordings or only these."""
+    state = session.state(name)
+    keys = [key for key in state.store.keys() if only is None or key in only]  # noqa: SIM118
+    files = {key: f"{state.folder.name}/recordings/{file_name(key)}" for key in keys}
+    return ServerRun(
+        server=state.server,
+        facts=state.facts,
+        boot_phases=state.boot_phases,
+        log=state.log(),
+        recordings={key: state.store.get(key) for key in keys},
+        died=state.died,
+        waivers=tuple(state.profile.waive),
+        origin=terminal.origin_of(state.profile),
+        options=_selection(session, name),
+        key_env=_key_env(state.profile),
+        files=files,
+        log_file=f"{state.folder.name}/server.log",
+    )
+
+
+def _selection(session: GateSession, name: str) -> str:
+    """The options that reach this server, or one like it, again."""
+    options = session.options
+    if options.replay is not None:
+        return f"--vllm-replay={shown_path(options.replay)}"
+    words = [f"--vllm-profile={given}" for given in options.profiles if _is_named(given, name)]
+    words += [f"--vllm-url={options.url}"] if options.url else []
+    words += [f"--vllm-launcher={options.launcher}"] if options.launcher else []
+    words += [f"--vllm-image={options.image}"] if options.image else []
+    words += [f"--vllm-defect={defect}" for defect in options.defects]
+    return shlex.join(words)
+
+
+def _is_named(given: str, name: str) -> bool:
+    return given == name or Path(given).stem == name
+
+
+def _key_env(profile: Profile) -> str:
+    key = profile.server.api_key
+    return key.from_env if key else "VLLM_API_KEY"
+
+
+def decide_and_write(session: GateSession, config: pytest.Config) -> int:
+    """The exit status of the run; the record and its reports are kept in the run folder."""
+    results = list(session.results)
+    for name, profile in session.profiles.items():
+        rehearsed = session.options.launcher == "sim"  # which has none of a real server's faults
+        if any(result.profile == name for result in results) and not rehearsed:
+            version = session.state(name).server.version
+            shared = [*known_faults(), *parser_faults(profile.server.args)]
+            own = [waiver for waiver in profile.waive if waiver not in shared]
+            results += stale_waivers(results, own, version, name)
+    decision = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
+    accused = set(map(id, decision.failed))
+    record = RunRecord(
+        run_id=session.run_id,
+        started=session.started,
+        seconds=round(time.monotonic() - session.clock, 3),
+        folder=session.folder,
+        servers={
+            name: replace(as_run(session, name), plots=_plots(session, name, config))
+            for name in _opened(session)
+        },
+        results=(*decision.failed, *(one for one in results if id(one) not in accused)),
+        decision=decision,
+        phases=tuple(session.gate.phases) if session.gate else (),
+        command=shlex.join(["pytest", *map(str, config.invocation_params.args)]),
+        versions=_versions(),
+        replayed=str(session.options.replay or ""),
+        own_failures=len(session.own_failures),
+        strict=session.options.strict,
+        comparisons=comparisons(session, results),
+    )
+    save_baseline(session, results)
+    session.record = record
+    _write(record, session)
+    return decision.exit_code
+
+
+def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, Any]:
+    from pytest_vllm.profile.derived import figures_of  # noqa: PLC0415
+    from pytest_vllm.run.series import plotted  # noqa: PLC0415 - once, at the end
+
+    state = session.state(name)
+    return plotted(state.folder, figures_of(state.profile, config.rootpath))
+
+
+def likeliest_first(session: GateSession, config: pytest.Config) -> None:
+    """Let pytest print failing checks as the verdict ranks them; tests of the person's own come after."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or session.record is None:
+        return
+    ranks = {(one.profile, one.check): rank for rank, one in enumerate(session.record.decision.failed)}
+
+    def rank_of(report: pytest.TestReport) -> int:
+        told = getattr(report, "vllm_result", {})
+        return ranks.get((told.get("profile", ""), told.get("check", "")), len(ranks))
+
+    reporter.stats.get("failed", []).sort(key=rank_of)
+
+
+def summary(session: GateSession, config: pytest.Config) -> list[str]:
+    """The verdict as the terminal shows it."""
+    lines = [f"vllm: {line}" for line in session.missed]
+    if session.record is not None:
+        style = style_of(config)
+        lines += terminal.verdict_lines(session.record, redactor=session.redactor, style=style)
+    return lines
+
+
+def say_not_booted(session: GateSession, name: str, error: BootError, config: pytest.Config) -> None:
+    """Print the one block that explains a failed boot, and keep it as a report."""
+    failure = BootFailure(
+        profile=name,
+        what=error.what,
+        evidence=error.evidence,
+        means=error.means,
+        try_=error.try_,
+        seconds=round(time.monotonic() - session.clock, 3),
+        simulated=session.profiles[name].server.launcher == "sim",
+        kept=_kept(session, name),
+    )
+    record = RunRecord(
+        run_id=session.run_id,
+        started=session.started,
+        seconds=failure.seconds,
+        folder=session.folder,
+        servers={},
+        results=(),
+        decision=decide(()),
+        command=shlex.join(["pytest", *map(str, config.invocation_params.args)]),
+        versions=_versions(),
+        boot_failures=(failure,),
+    )
+    _write(record, session)
+    writer = config.get_terminal_writer()
+    writer.line()
+    for line in terminal.did_not_boot_block(failure, redactor=session.redactor, style=style_of(config)):
+        writer.line(line)
+
+
+def describe_in_junit(session: GateSession, config: pytest.Config) -> None:
+    """Give pytest's JUnit file, where one is written, the properties of the whole run."""
+    xml = config.stash.get(xml_key, None)
+    if xml is not None and session.record is not None:
+        for name, value in suite_properties(session.record, session.redactor):
+            xml.add_global_property(name, str(value))
+
+
+def _kept(session: GateSession, name: str) -> tuple[str, ...]:
+    folder = session.folder / name
+    return tuple(str(path) for path in sorted(folder.glob("*")) if path.is_file()) if folder.is_dir() else ()
+
+
+def _opened(session: GateSession) -> list[str]:
+    if session.gate is not None:
+        return list(session.gate.states)
+    return list(session.profiles)
+
+
+def _write(record: RunRecord, session: GateSession) -> None:
+    write_all(record, session.redactor, session.folder)
+
+
+def _versions() -> dict[str, str]:
+    return {"pytest-vllm": VERSION, "python": platform.python_version(), "pytest": pytest.__version__}

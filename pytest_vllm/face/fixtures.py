@@ -1,0 +1,243 @@
+"""Fixtures for people's own tests: a booted server, clients that talk to it, its recordings and metrics."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_vllm.face.options import SESSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    import httpx
+    import openai
+
+    from pytest_vllm.decide.baseline import Baseline
+    from pytest_vllm.declare.measurements import Measurements
+    from pytest_vllm.declare.recordings import Recordings
+    from pytest_vllm.face.session import GateSession
+    from pytest_vllm.preflight.roofline import Roofline
+    from pytest_vllm.profile.derived import Figures
+    from pytest_vllm.profile.model import Profile
+    from pytest_vllm.run.gauges import Reading
+    from pytest_vllm.run.restart import Restart
+    from pytest_vllm.wire.metrics import Metrics
+    from pytest_vllm.wire.server import Capability, Server
+
+TIMEOUT = 120.0
+
+
+@pytest.fixture(scope="session")
+def vllm_session(request: pytest.FixtureRequest) -> GateSession:
+    """This run. Errors when no server was asked for."""
+    session = request.config.stash.get(SESSION, None)
+    if session is None:
+        raise pytest.UsageError("this test needs a server: pass --vllm-profile=NAME or --vllm-url=URL")
+    return session
+
+
+@pytest.fixture(scope="session")
+def vllm_profile_name(vllm_session: GateSession) -> str:
+    """The name of the profile under test; several profiles parametrise it."""
+    return vllm_session.default_profile
+
+
+@pytest.fixture(scope="session")
+def vllm_profile(vllm_session: GateSession, vllm_profile_name: str) -> Profile:
+    """The profile under test, as loaded."""
+    return vllm_session.profiles[vllm_profile_name]
+
+
+@pytest.fixture(scope="session")
+def vllm_server(vllm_session: GateSession, vllm_profile_name: str) -> Server:
+    """The server under test: URL, model, version, capabilities, request builders.
+
+    Booted once per run and profile, before the first test, also under xdist.
+    """
+    return vllm_session.state(vllm_profile_name).server
+
+
+@pytest.fixture(scope="session")
+def vllm_capabilities(vllm_server: Server) -> Mapping[str, Capability]:
+    """What the server can do, and how that is known, by name."""
+    return vllm_server.capabilities
+
+
+@pytest.fixture
+def vllm_recordings(vllm_session: GateSession, vllm_profile_name: str) -> Recordings:
+    """The recordings of this run: `.get(key)` and `.of(prefix)`."""
+    return vllm_session.recordings(vllm_profile_name)
+
+
+@pytest.fixture
+def vllm_measurements(vllm_session: GateSession, vllm_profile_name: str) -> Measurements:
+    """The measurements of this run: `.get(key)` and `.keys()`."""
+    return vllm_session.measurements(vllm_profile_name)
+
+
+@pytest.fixture(scope="session")
+def vllm_log(vllm_session: GateSession, vllm_profile_name: str) -> tuple[tuple[float, str], ...]:
+    """The server's log until the end of the recording: (seconds since the epoch, line); empty for attach."""
+    return vllm_session.state(vllm_profile_name).log()
+
+
+@pytest.fixture(scope="session")
+def vllm_restart(vllm_session: GateSession, vllm_profile_name: str) -> Restart | None:
+    """What stopping the server and starting it again showed; None when it was not restarted in this run.
+
+    It is restarted once everything else was recorded, if a selected check takes an exchange that is declared
+    with `restarted=True`.
+    """
+    from pytest_vllm.run.restart import read_restart  # noqa: PLC0415 - only such checks pay for it
+
+    return read_restart(vllm_session.state(vllm_profile_name).folder)
+
+
+@pytest.fixture(scope="session")
+def vllm_figures(vllm_profile: Profile, request: pytest.FixtureRequest) -> Figures | None:
+    """What hardware and model of the profile allow: ceilings; None when it names none that are known."""
+    from pytest_vllm.profile.derived import figures_of  # noqa: PLC0415 - only checks of speed pay for it
+
+    return figures_of(vllm_profile, request.config.rootpath)
+
+
+@pytest.fixture(scope="session")
+def vllm_baseline(vllm_session: GateSession, vllm_profile_name: str) -> Baseline | None:
+    """What `--vllm-baseline` knows of the profile: verdicts and speeds; None without it.
+
+    An empty one where it knows nothing of this profile, so that what is compared with it is undecided.
+    """
+    path = vllm_session.options.baseline
+    found = vllm_session.baselines.get(vllm_profile_name)
+    if found is not None or path is None:
+        return found
+    from pytest_vllm.decide.baseline import Baseline  # noqa: PLC0415 - few runs need it
+
+    return Baseline(vllm_profile_name, "", path.name, simulated=False, verdicts={})
+
+
+@pytest.fixture(scope="session")
+def vllm_roofline(vllm_figures: Figures | None, vllm_log: tuple[tuple[float, str], ...]) -> Roofline | None:
+    """How measured speeds stand to what hardware and model allow; None when the profile names none."""
+    from pytest_vllm.preflight.roofline import Roofline  # noqa: PLC0415 - only checks of speed pay for it
+
+    return Roofline(vllm_figures, (line for _, line in vllm_log)) if vllm_figures else None
+
+
+@pytest.fixture(scope="session")
+def vllm_timeline(vllm_session: GateSession, vllm_profile_name: str) -> tuple[Reading, ...]:
+    """Memory, KV cache and queue from before the start of the server to the end of this run's recording."""
+    from pytest_vllm.run.gauges import read_timeline  # noqa: PLC0415 - only such checks pay for it
+
+    return read_timeline(vllm_session.state(vllm_profile_name).folder)
+
+
+@pytest.fixture(scope="session")
+def vllm_again(vllm_session: GateSession, vllm_profile_name: str) -> Recordings:
+    """What the canary and tools suites record once more after the load of a soak."""
+    from pytest_vllm.declare.recordings import Recordings  # noqa: PLC0415 - only such checks pay for it
+    from pytest_vllm.wire.store import RecordingStore  # noqa: PLC0415
+
+    return Recordings(RecordingStore(vllm_session.state(vllm_profile_name).folder / "recordings-again"))
+
+
+@pytest.fixture(scope="session")
+def vllm_live_server(vllm_session: GateSession, vllm_server: Server) -> Server:
+    """The server under test, which can be talked to; skips under `--vllm-replay`."""
+    if vllm_session.replaying:
+        pytest.skip("this test talks to a live server, and a replay has none")
+    return vllm_server
+
+
+@pytest.fixture(scope="session")
+def vllm_http(vllm_live_server: Server) -> Iterator[httpx.Client]:
+    """An httpx client with the server's base URL and key: `vllm_http.get("/health")`."""
+    import httpx  # noqa: PLC0415
+
+    key = vllm_live_server.api_key
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    with httpx.Client(base_url=vllm_live_server.url, headers=headers, timeout=TIMEOUT) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def vllm_client(vllm_live_server: Server) -> Iterator[openai.OpenAI]:
+    """An openai client of the server; it does not retry, so that a failure is seen."""
+    import openai  # noqa: PLC0415
+
+    with openai.OpenAI(**_openai(vllm_live_server)) as client:
+        yield client
+
+
+@pytest.fixture
+def vllm_metrics(vllm_http: httpx.Client) -> Callable[[], AbstractContextManager[MetricsDelta]]:
+    """How counters move, in a `with` block: `delta("vllm:prompt_tokens_total")` after it."""
+
+    @contextmanager
+    def measure() -> Iterator[MetricsDelta]:
+        delta = MetricsDelta(vllm_http)
+        yield delta
+        delta.end()
+
+    return measure
+
+
+class MetricsDelta:
+    """How far counters moved between entering and leaving the `with` block."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        """Scrape now."""
+        self._client = client
+        self.before = self._scrape()
+        self.after: Metrics | None = None
+
+    def end(self) -> None:
+        """Scrape again."""
+        self.after = self._scrape()
+
+    def __call__(self, name: str, **labels: str) -> float:
+        """The growth of a counter. Raises LookupError on a name that the server does not export."""
+        if self.after is None:
+            raise LookupError("ask for a delta after the `with vllm_metrics()` block has ended")
+        grown = self.after.delta(self.before, name, **labels)
+        if grown is None:
+            raise LookupError(f"the server exports no metric {name!r} with labels {labels}")
+        return grown
+
+    def _scrape(self) -> Metrics:
+        from pytest_vllm.wire.metrics import Metrics  # noqa: PLC0415
+
+        return Metrics(self._client.get("/metrics").raise_for_status().text)
+
+
+def _openai(server: Server) -> dict[str, Any]:
+    return {
+        "base_url": f"{server.url}/v1",
+        "api_key": server.api_key or "not-needed",
+        "max_retries": 0,
+        "timeout": TIMEOUT,
+    }
+
+
+try:
+    import pytest_asyncio
+except ImportError:  # the `asyncio` extra is not installed
+
+    @pytest.fixture
+    def vllm_async_client() -> None:
+        """An async openai client; needs the extra `pytest-vllm[asyncio]`."""
+        raise pytest.UsageError("vllm_async_client needs pytest-asyncio: pip install 'pytest-vllm[asyncio]'")
+else:
+    from collections.abc import AsyncIterator  # noqa: TC003 - the fixture's annotation is read at run time
+
+    @pytest_asyncio.fixture
+    async def vllm_async_client(vllm_live_server: Server) -> AsyncIterator[openai.AsyncOpenAI]:  # type: ignore[misc]
+        """An async openai client of the server; it does not retry."""
+        import openai  # noqa: PLC0415
+
+        async with openai.AsyncOpenAI(**_openai(vllm_live_server)) as client:
+            yield client

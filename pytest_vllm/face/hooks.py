@@ -1,0 +1,211 @@
+"""A run that is about a vLLM server, as pytest drives it: boot, record, judge, decide, stop.
+
+Registered by plugin.py once a server is asked for; one object per pytest session.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_vllm.decide.verdict import EXIT_NO_BOOT
+from pytest_vllm.declare.checks import collecting_observations
+from pytest_vllm.face import conclusion as closing
+from pytest_vllm.face import judgement as judge
+from pytest_vllm.face import selection, workers
+from pytest_vllm.face.items import measured_by, spec_of, wanted
+from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.report.junit import properties
+from pytest_vllm.report.progress import Progress
+from pytest_vllm.run.gate import Gate
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from pytest_vllm.face.session import GateSession
+    from pytest_vllm.run.state import ServerState
+
+OBSERVED: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
+
+
+class GatePlugin:
+    """The hooks of a run."""
+
+    def __init__(self, config: pytest.Config, session: GateSession) -> None:
+        """Nothing is started before the run loop."""
+        self.config, self.session = config, session
+        self.booting = ""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell an xdist worker the run folder."""
+        node.workerinput["vllm_folder"] = str(self.session.folder)
+
+    def pytest_report_header(self) -> list[str]:
+        """Say what is about to be verified."""
+        return [] if self.session.worker else closing.header(self.session, self.config)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """A worker writes down what its items want; the controller reads it and records."""
+        if self.session.worker:
+            by_profile = {name: self._items_of(name, session.items) for name in self.session.profiles}
+            plans = {
+                name: workers.Plan(any(map(selection.needs_live, items)), wanted(items), measured_by(items))
+                for name, items in by_profile.items()
+                if any(map(selection.needs_server, items))
+            }
+            workers.write_plan(self.session.folder, plans)
+            workers.write_missed(self.session.folder, self.session.missed)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Open the gate around the whole loop: whatever happens inside, every server is stopped."""
+        if self._only_looking:
+            return (yield)
+        ours = self.session
+        terminal = session.config.get_terminal_writer()
+        progress = Progress(terminal, tty=sys.stdout.isatty() and terminal.hasmarkup)
+        ours.gate = Gate(ours.context(progress), ours.profiles)
+        with progress, ours.gate:
+            gc.freeze()  # what was collected stays; searching it again and again takes a second
+            try:
+                if session.items:
+                    self._open_for(session.items[0], session.items)
+                gc.freeze()
+                return (yield)
+            finally:
+                gc.unfreeze()
+                self._end_line()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Between two profiles: stop one server, boot the next."""
+        if not self._only_looking:
+            self._open_for(item, item.session.items)
+        return (yield)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """The first worker has collected: boot and record for all of them before tests are handed out."""
+        gate = self.session.gate
+        if gate is None or gate.states:
+            return
+        missed = workers.read_missed(self.session.folder)
+        plan = workers.read_plan(self.session.folder, self.config)
+        if missed and any(one.wants or one.measures for one in plan.values()):
+            raise pytest.UsageError("\n".join(missed))
+        self.session.missed = missed
+        together = len(plan) > 1 and any(one.live for one in plan.values())
+        if together and not all(self.session.profiles[name].server.side_by_side for name in plan):
+            raise pytest.UsageError(
+                "these tests talk to live servers of several profiles at once: run them without -n, "
+                "or set side-by-side = true in the [server] table of each profile"
+            )
+        for name, one in plan.items():
+            self._boot(name, one.wants, one.measures)
+            if len(plan) > 1 and not together:
+                gate.close(name)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """A check whose needs are not met is not run, or undecided where the profile expects them."""
+        spec = spec_of(item)
+        if spec is not None:
+            judge.require(self._state(item), spec)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        """Keep what a check observes."""
+        with collecting_observations() as observed:
+            pyfuncitem.stash[OBSERVED] = observed
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """A check's report carries its result and reads as its verdict."""
+        spec = spec_of(item)
+        python = self.config.get_verbosity() > 1
+        report = (yield) if python or spec is None else (yield from judge.without_traceback(item, call))
+        decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
+        if spec is None or not decided:
+            return report
+        state = self._state(item)
+        result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}))
+        item.user_properties.extend(properties(result, simulated=state.server.simulated))
+        closing.show(report, result, self.session, python=python)
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Results arrive here, from this process and from workers alike."""
+        if self.session.worker:
+            return
+        carried = getattr(report, "vllm_result", None)
+        if carried is not None:
+            self.session.results.append(judge.from_wire(carried))
+        elif report.failed and report.nodeid not in self.session.own_failures:
+            self.session.own_failures.append(report.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> Any:
+        """Verdicts in the words of the gate."""
+        carried = getattr(report, "vllm_result", None)
+        return judge.shown(judge.from_wire(carried).verdict) if carried is not None else None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Decide, write the reports, set the exit status."""
+        if self._decides and int(exitstatus) in closing.DECIDABLE:
+            session.exitstatus = closing.decide_and_write(self.session, self.config)
+            closing.likeliest_first(self.session, self.config)
+            closing.describe_in_junit(self.session, self.config)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The verdict, last."""
+        for line in closing.summary(self.session, self.config):
+            terminalreporter.write_line(line)
+
+    def _end_line(self) -> None:
+        """What is said next begins at the left, not behind pytest's dots."""
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.ensure_newline()
+
+    @property
+    def _decides(self) -> bool:
+        return not (self.session.worker or self.session.options.list or self.config.option.collectonly)
+
+    @property
+    def _only_looking(self) -> bool:
+        return self.session.replaying or not self._decides
+
+    def _items_of(self, name: str, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        default = self.session.default_profile
+        return [item for item in items if selection.profile_of(item, default) == name]
+
+    def _state(self, item: pytest.Item) -> ServerState:
+        return self.session.state(selection.profile_of(item, self.session.default_profile))
+
+    def _open_for(self, item: pytest.Item, items: Sequence[pytest.Item]) -> None:
+        name = selection.profile_of(item, self.session.default_profile)
+        gate = self.session.gate
+        if gate is None or name in gate.states:
+            return
+        mine = self._items_of(name, items)
+        if not any(map(selection.needs_server, mine)):
+            return
+        gate.close_all()
+        self._boot(name, wanted(mine), measured_by(mine))
+
+    def _boot(self, name: str, wants: Mapping[str, Any], measures: Mapping[str, Any]) -> None:
+        gate = self.session.gate
+        assert gate is not None  # noqa: S101 - opened by the run loop
+        try:
+            gate.open(name, wants, measures)
+        except BootError as error:
+            closing.say_not_booted(self.session, name, error, self.config)
+            pytest.exit(f"vllm: {name} did not boot", returncode=EXIT_NO_BOOT)

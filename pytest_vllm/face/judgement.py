@@ -1,0 +1,154 @@
+"""Turns what pytest saw of a check into a Result, and the Result into what pytest shows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_vllm.decide.verdict import Family, Level, Result, Verdict, grade
+from pytest_vllm.decide.waivers import apply_waivers
+from pytest_vllm.face.collection import area_of
+from pytest_vllm.face.items import check_key, exchanges_of
+from pytest_vllm.wire.recording import NotRun, Undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from pytest_vllm.declare.checks import CheckSpec
+    from pytest_vllm.run.state import ServerState
+
+#: verdict -> (pytest's outcome, category, letter, word)
+SHOWN = {
+    Verdict.PASS: ("passed", "passed", ".", "PASSED"),
+    Verdict.FAIL: ("failed", "failed", "F", "FAILED"),
+    Verdict.ADVISORY: ("passed", "advisory", "a", "ADVISORY"),
+    Verdict.WAIVED: ("passed", "waived", "w", "WAIVED"),
+    Verdict.NOT_RUN: ("skipped", "not run", "-", "NOT-RUN"),
+    Verdict.UNDECIDED: ("failed", "undecided", "?", "UNDECIDED"),
+}
+
+
+#: What a check raises to say what it found.
+JUDGEMENTS = (AssertionError, NotRun, Undecided)
+
+
+def judge(
+    item: pytest.Item,
+    spec: CheckSpec,
+    call: pytest.CallInfo[None],
+    state: ServerState,
+    observed: Mapping[str, str],
+) -> Result:
+    """The result of a check whose call (or set-up) has ended."""
+    verdict, reason = _observe(spec, call)
+    _, line, _ = item.reportinfo()
+    result = Result(
+        check=check_key(item, spec),
+        level=spec.level,
+        family=spec.family,
+        verdict=verdict,
+        fact=spec.fact,
+        reason=reason,
+        area=area_of(item.nodeid),
+        source=f"{item.nodeid.split('::')[0]}:{(line or 0) + 1}",
+        spec=spec.spec,
+        exchanges=tuple(exchanges_of(item, spec)),
+        seconds=round(call.duration, 6),
+        observations=dict(observed),
+        profile=state.profile.name,
+        nodeid=item.nodeid,
+    )
+    today = dt.datetime.now(dt.UTC).date()
+    return apply_waivers(result, state.profile.waive, state.server.version, today)
+
+
+def require(state: ServerState, spec: CheckSpec) -> None:
+    """Skip a check whose needs the server does not meet; undecided where the profile expects them.
+
+    That an expected capability is absent is itself a failure, said once by `profile.capabilities.present`.
+    """
+    missing = [name for name in spec.needs if not state.server.can(name)]
+    expected = [name for name in missing if name in state.profile.expect.capabilities]
+    if expected:
+        raise Undecided(f"the profile expects {', '.join(expected)}, and the server does not have it")
+    if missing:
+        raise NotRun(f"the server has no {', '.join(missing)}, and the profile does not expect it")
+
+
+def without_traceback(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let pytest report a check without its traceback: evidence replaces it, and each takes 5 ms to draw.
+
+    A check that crashed keeps it.
+    """
+    held_back = call.excinfo
+    if held_back is None or item.get_closest_marker("xfail") or not isinstance(held_back.value, JUDGEMENTS):
+        return (yield)
+    call.excinfo = None
+    try:
+        return (yield)
+    finally:
+        call.excinfo = held_back
+
+
+def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str]:
+    if call.excinfo is None:
+        return grade(spec.level, held=True), ""
+    error = call.excinfo.value
+    if isinstance(error, pytest.skip.Exception):
+        return Verdict.NOT_RUN, str(error.msg)
+    if isinstance(error, NotRun):
+        return Verdict.NOT_RUN, str(error)
+    if isinstance(error, Undecided):
+        return Verdict.UNDECIDED, str(error)
+    if isinstance(error, AssertionError):
+        return grade(spec.level, held=False), _said(error)
+    where = call.excinfo.traceback[-1]
+    crash = f"{type(error).__name__}: {error}"
+    return Verdict.UNDECIDED, f"the check crashed at {Path(where.path).name}:{where.lineno + 1}: {crash}"
+
+
+def _said(error: AssertionError) -> str:
+    """The check's own words: what stands before pytest's rewritten expression."""
+    text = str(error)
+    return text.split("\nassert ", maxsplit=1)[0] if "\nassert " in text else text
+
+
+def shown(verdict: Verdict) -> tuple[str, str, tuple[str, dict[str, bool]]]:
+    """What `pytest_report_teststatus` wants for a verdict."""
+    _, category, letter, word = SHOWN[verdict]
+    colour = {
+        Verdict.PASS: "green",
+        Verdict.FAIL: "red",
+        Verdict.NOT_RUN: "yellow",
+        Verdict.UNDECIDED: "red",
+    }.get(verdict, "yellow")
+    return category, letter, (word, {colour: True})
+
+
+def to_wire(result: Result) -> dict[str, Any]:
+    """A result as plain values, to travel on a test report from an xdist worker."""
+    plain = {
+        "level": str(result.level),
+        "family": str(result.family),
+        "verdict": str(result.verdict),
+        "observations": dict(result.observations),
+        "exchanges": list(result.exchanges),
+    }
+    return {**asdict(result), **plain}
+
+
+def from_wire(values: Mapping[str, Any]) -> Result:
+    """What `to_wire` made."""
+    enums = {
+        "level": Level(values["level"]),
+        "family": Family(values["family"]),
+        "verdict": Verdict(values["verdict"]),
+        "exchanges": tuple(values["exchanges"]),
+    }
+    return Result(**{**values, **enums})

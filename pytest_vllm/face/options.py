@@ -1,0 +1,172 @@
+"""Every option and its ini twin, read once into one frozen `Options`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_vllm.face.session import GateSession
+
+OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
+SESSION: pytest.StashKey[GateSession] = pytest.StashKey()
+#: The mark of a check, and the parameter through which several profiles reach the items.
+MARK, PROFILE_PARAM = "vllm_check", "vllm_profile_name"
+TIERS = ("smoke", "gate", "soak")
+LAUNCHERS = ("docker", "podman", "process", "attach", "sim")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the person asked for."""
+
+    profiles: tuple[str, ...] = ()
+    url: str | None = None
+    source: str | None = None
+    service: str | None = None
+    preflight: bool = False
+    api_key_env: str = "VLLM_API_KEY"
+    launcher: str | None = None
+    image: str | None = None
+    tool_parser: str | None = None
+    reasoning_parser: str | None = None
+    tier: str = "gate"
+    checks: tuple[str, ...] = ()
+    concurrency: int | None = None
+    report: Path = Path(".vllm")
+    keep: bool = False
+    evict_tenants: bool = False
+    replay: Path | None = None
+    strict: bool = False
+    list: bool = False
+    defects: tuple[str, ...] = ()
+    baseline: Path | None = None
+    save_baseline: Path | None = None
+
+    @property
+    def wants_server(self) -> bool:
+        """Whether this run is about a vLLM server at all."""
+        return bool(self.profiles or self.url or self.replay or self.source)
+
+
+class Adder:
+    """Adds options of the group `vllm`, each with its ini twin."""
+
+    def __init__(self, parser: pytest.Parser) -> None:
+        """Make the group."""
+        self._parser = parser
+        self._group = parser.getgroup("vllm", "verify a vLLM deployment (pytest-vllm)")
+
+    def one(self, name: str, text: str, **more: Any) -> None:
+        """An option that takes a value."""
+        self._add(name, text, "store", "string", more)
+
+    def many(self, name: str, text: str, metavar: str) -> None:
+        """An option that may be repeated."""
+        self._add(name, f"{text}; repeatable", "append", "args", {"metavar": metavar})
+
+    def flag(self, name: str, text: str) -> None:
+        """An option without a value."""
+        self._add(name, text, "store_true", "bool", {})
+
+    def _add(self, name: str, text: str, action: str, ini: Any, more: dict[str, Any]) -> None:
+        self._group.addoption(
+            f"--vllm-{name}", action=action, dest=_dest(name), default=None, help=text, **more
+        )
+        self._parser.addini(_dest(name), text, type=ini, default=None)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register the `vllm` option group and the ini twins of its options."""
+    add = Adder(parser)
+    add.many("profile", "boot and verify this profile: a name or a .toml path", "NAME")
+    add.one("url", "verify the server that runs at this URL and leave it running", metavar="URL")
+    add.one(
+        "from",
+        "verify the deployment that this file describes (compose, docker run, systemd, Kubernetes, "
+        "vllm serve), or container:NAME",
+        metavar="FILE",
+    )
+    add.one("service", "which vLLM server of --vllm-from, where it describes several", metavar="NAME")
+    add.flag("preflight", "check the profile by static rules only; nothing is started")
+    add.one(
+        "api-key-env", "environment variable that holds the API key (default VLLM_API_KEY)", metavar="VAR"
+    )
+    add.one("launcher", "how to start the server, instead of the profile's launcher", choices=LAUNCHERS)
+    add.one("image", "container image to start, instead of the profile's", metavar="REF")
+    add.one("tool-parser", "read calls by this tool parser, instead of the profile's", metavar="NAME")
+    add.one("reasoning-parser", "read thoughts by this reasoning parser, or none", metavar="NAME")
+    add.one("tier", "run checks up to this tier (default gate)", choices=TIERS)
+    add.many("check", "run only checks with this id or id prefix", "ID")
+    help_ = "exchanges recorded at once (default: max-num-seqs, at most 16)"
+    add.one("concurrency", help_, type=_positive, metavar="N")
+    add.one("report", "folder for runs and reports (default .vllm)", metavar="DIR")
+    add.flag("keep", "leave the started server running and say how to stop it")
+    add.flag("evict-tenants", "ask other servers of models to unload before ours is started (Ollama)")
+    add.one("replay", "judge the recordings of this run folder again, without a server", metavar="DIR")
+    add.flag("strict", "a SHOULD check that fails or is undecided counts like a MUST check")
+    add.flag("list", "list the checks that would run, with level, family and fact, and stop")
+    add.many("defect", "break the simulator by this named defect", "NAME")
+    add.one("baseline", "compare every verdict with this saved baseline", metavar="FILE")
+    add.one("save-baseline", "save this run's verdicts as a baseline", metavar="FILE")
+
+
+def read_options(config: pytest.Config) -> Options:
+    """The options of this run: command line first, then ini."""
+    read = _reader(config)
+    report = Path(read("report") or ".vllm")
+    return Options(
+        profiles=tuple(read("profile") or ()),
+        url=read("url"),
+        source=read("from"),
+        service=read("service"),
+        preflight=bool(read("preflight")),
+        api_key_env=read("api-key-env") or "VLLM_API_KEY",
+        launcher=read("launcher"),
+        image=read("image"),
+        tool_parser=read("tool-parser"),
+        reasoning_parser=read("reasoning-parser"),
+        tier=read("tier") or "gate",
+        checks=tuple(read("check") or ()),
+        concurrency=read("concurrency"),
+        report=report if report.is_absolute() else config.rootpath / report,
+        keep=bool(read("keep")),
+        evict_tenants=bool(read("evict-tenants")),
+        replay=_path(config, read("replay")),
+        strict=bool(read("strict")),
+        list=bool(read("list")),
+        defects=tuple(read("defect") or ()),
+        baseline=_path(config, read("baseline")),
+        save_baseline=_path(config, read("save-baseline")),
+    )
+
+
+def _path(config: pytest.Config, value: str | None) -> Path | None:
+    return config.invocation_params.dir / value if value else None
+
+
+def _reader(config: pytest.Config) -> Any:
+    def read(name: str) -> Any:
+        given = config.getoption(_dest(name))
+        if given is not None:
+            return given
+        value = config.getini(_dest(name))
+        if name == "concurrency" and value:
+            return _positive(value)
+        return value or None
+
+    return read
+
+
+def _dest(name: str) -> str:
+    return f"vllm_{name.replace('-', '_')}"
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count: give a whole number from 1 on, such as 8")
+    return int(text)

@@ -1,0 +1,146 @@
+"""The profiles of a run: loaded, imported or attached, with what the command line changes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_vllm.measure.swarm.crew import MISSING, available
+from pytest_vllm.profile.known import with_known_faults
+from pytest_vllm.profile.load import ProfileError, load
+from pytest_vllm.profile.model import Profile, Secret, ServerPart
+from pytest_vllm.profile.parsers import with_parsers
+from pytest_vllm.run.state import RUN_FILE, read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_vllm.face.options import Options
+    from pytest_vllm.profile.importers.draft import Draft
+
+#: Where the key is kept that a defect needs: not where a server would take it from.
+SIMULATED_KEY = "PYTEST_VLLM_SIMULATED_KEY"
+
+
+def load_profiles(options: Options, rootdir: Path, notes: list[str]) -> dict[str, Profile]:
+    """The profiles of this run, options applied. Raises pytest.UsageError on a bad one.
+
+    Args:
+        options: which profiles, and what the command line changes.
+        rootdir: where the person's own profiles lie.
+        notes: is given what could not be carried over from `--vllm-from`.
+    """
+    try:
+        if options.replay is not None:
+            return _replayed(options.replay)
+        if options.service and not options.source:
+            raise pytest.UsageError("--vllm-service names a server of a file: pass --vllm-from=FILE too")
+        names = options.profiles or ((_ATTACHED,) if options.url and not options.source else ())
+        bases = [_base(name, rootdir) for name in names]
+        bases += [_imported(options, notes)] if options.source else []
+        loaded = [_adjusted(profile, options) for profile in bases]
+    except ProfileError as error:
+        raise pytest.UsageError(str(error)) from error
+    if any(one.measure.locust or one.measure.locust_elsewhere for one in loaded) and not available():
+        raise pytest.UsageError(MISSING)
+    if options.url and len(loaded) > 1:
+        raise pytest.UsageError("--vllm-url is one server: give it with at most one --vllm-profile")
+    return {profile.name: profile for profile in loaded}
+
+
+_ATTACHED = "attached"
+
+
+def _base(name: str, rootdir: Path) -> Profile:
+    if name == _ATTACHED:
+        return Profile(name=_ATTACHED, server=ServerPart(launcher="attach"))
+    return load(name, rootdir)
+
+
+def _imported(options: Options, notes: list[str]) -> Profile:
+    """The profile of a deployment that is written down elsewhere."""
+    from pytest_vllm.profile.importers import imported  # noqa: PLC0415
+
+    found = imported(str(options.source), service=options.service, running=_running)
+    notes += found.notes
+    unseen = options.preflight or options.launcher == "sim"
+    if unseen and not (found.profile.server.vllm_version or options.image):
+        notes.append(
+            "nothing there tells the version of vLLM, so a recent one is taken; "
+            "an image with a version says it: --vllm-image=vllm/vllm-openai:v0.32.0"
+        )
+    return found.profile
+
+
+def _adjusted(profile: Profile, options: Options) -> Profile:
+    changes: dict[str, object] = {}
+    if options.url:
+        changes |= {"launcher": "attach", "url": options.url}
+        if os.environ.get(options.api_key_env) and profile.server.api_key is None:
+            changes["api_key"] = Secret(from_env=options.api_key_env)
+    if options.launcher:
+        changes["launcher"] = options.launcher
+    expect = profile.expect
+    if options.image:
+        # another image is another version: what the profile says of its own does not hold for it
+        changes |= {"image": options.image, "version": None}
+        expect = expect.model_copy(update={"version": None})
+    server = profile.server.model_copy(update=changes)
+    defects = [*profile.defects, *options.defects]
+    if defects and server.launcher != "sim":
+        raise pytest.UsageError(
+            f"defects break the simulator, but {profile.name} is started by {server.launcher}: "
+            "add --vllm-launcher=sim"
+        )
+    changed = profile.model_copy(update={"server": server, "expect": expect, "defects": defects})
+    try:
+        changed = with_parsers(changed, options.tool_parser, options.reasoning_parser)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+    return with_defects(changed) if defects else with_known_faults(changed)
+
+
+def with_defects(profile: Profile) -> Profile:
+    """The profile with the serve arguments that its defects need to show. Raises pytest.UsageError."""
+    from pytest_vllm.sim.defects.registry import needed  # noqa: PLC0415 - only broken runs pay for it
+
+    try:
+        words, environ = needed(profile.defects)
+    except ValueError as error:
+        raise pytest.UsageError(f"{error}; `pytest-vllm defects` lists them all") from error
+    server = profile.server
+    args = {**server.args, **flags_of(words)}
+    env = {**server.env, **environ}
+    changes: dict[str, object] = {"args": args, "env": env}
+    key = env.get("VLLM_API_KEY")
+    if isinstance(key, str) and server.api_key is None:
+        os.environ[SIMULATED_KEY] = key
+        changes["api_key"] = Secret(from_env=SIMULATED_KEY)
+    return profile.model_copy(update={"server": server.model_copy(update=changes)})
+
+
+def flags_of(words: Sequence[str]) -> dict[str, Any]:
+    """Serve arguments as a profile writes them, from words of a command line."""
+    from pytest_vllm.profile.importers import imported  # noqa: PLC0415 - only broken runs pay for it
+
+    line = shlex.join(["vllm", "serve", "any", *words])
+    return dict(imported(line, kind="shell").profile.server.args)
+
+
+def _replayed(folder: Path) -> dict[str, Profile]:
+    path = folder / RUN_FILE
+    if not path.is_file():
+        runs = sorted(folder.glob(f"*/{RUN_FILE}")) or sorted(folder.glob(f"runs/*/{RUN_FILE}"))
+        hint = f"; did you mean {runs[-1].parent}?" if runs else ""
+        raise pytest.UsageError(f"--vllm-replay={folder}: no {RUN_FILE} there, so it is no run folder{hint}")
+    return {name: state.profile for name, state in read_state(path).items()}
+
+
+def _running(name: str, environ: Mapping[str, str]) -> Draft:
+    from pytest_vllm.launch.running import read_running  # noqa: PLC0415 - few runs ask an engine
+
+    return read_running(name, environ)

@@ -1,0 +1,110 @@
+"""Which of the collected items run: by tier, by check id, by profile."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from pytest_vllm.face.items import check_key, params_of, spec_of
+from pytest_vllm.face.options import PROFILE_PARAM, TIERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pytest
+
+    from pytest_vllm.declare.checks import CheckSpec
+    from pytest_vllm.face.options import Options
+    from pytest_vllm.profile.model import Profile
+
+
+def select(
+    items: Sequence[pytest.Item],
+    options: Options,
+    profile: Callable[[pytest.Item], Profile] | None = None,
+) -> tuple[list[pytest.Item], list[pytest.Item], list[str]]:
+    """Split items into those that run and those that do not, and say which asked ids match nothing.
+
+    Args:
+        items: everything that was collected.
+        options: which checks are asked for, and up to which tier.
+        profile: the profile of an item: what it is about counts where no check is asked for.
+    """
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
+    tiers: dict[str, str] = {}
+    hit: set[str] = set()
+    beyond: dict[str, str] = {}
+    for item in items:
+        spec = spec_of(item)
+        if spec is not None:
+            tiers[spec.id] = spec.tier
+        matching = [asked for asked in options.checks if spec is not None and asks_for(asked, item, spec)]
+        fits = spec is None or profile is None or _meant(profile(item), item, spec)
+        chosen = bool(matching) if options.checks else fits
+        in_tier = spec is None or TIERS.index(spec.tier) <= TIERS.index(options.tier)
+        if in_tier:
+            hit.update(matching)
+        elif spec is not None:
+            beyond.update(dict.fromkeys(matching, spec.tier))
+        (kept if chosen and in_tier else dropped).append(item)
+    missed = [_missed(asked, tiers, beyond) for asked in options.checks if asked not in hit]
+    if dropped and not kept and not missed and all(map(_scripted, dropped)):
+        missed = ["these checks ask a scripted server: --vllm-profile=cpu-scripted, or sim-scripted"]
+    return kept, dropped, missed
+
+
+def asks_for(asked: str, item: pytest.Item, spec: CheckSpec) -> bool:
+    """Whether an id or id prefix names this check; a prefix ends at a dot, a case is written in brackets."""
+    key = check_key(item, spec)
+    return asked in (spec.id, key) or key.startswith(asked.rstrip(".") + ".")
+
+
+def _scripted(item: pytest.Item) -> bool:
+    spec = spec_of(item)
+    return spec is not None and "scripted" in spec.needs
+
+
+def _meant(profile: Profile, item: pytest.Item, spec: CheckSpec) -> bool:
+    """Whether a check is for this profile; only a scripted server says what scripted checks ask it to say."""
+    if _scripted(item) and not profile.server.scripted:
+        return False
+    about = profile.expect.checks
+    return not about or any(asks_for(one, item, spec) for one in about)
+
+
+def profile_of(item: pytest.Item, default: str) -> str:
+    """The profile an item runs on."""
+    name = params_of(item).get(PROFILE_PARAM, default)
+    return str(name)
+
+
+def needs_server(item: pytest.Item) -> bool:
+    """Whether an item has anything to do with a vLLM server."""
+    return spec_of(item) is not None or any(
+        name.startswith("vllm_") and name != PROFILE_PARAM for name in getattr(item, "fixturenames", ())
+    )
+
+
+def needs_live(item: pytest.Item) -> bool:
+    """Whether an item talks to the server itself, instead of judging recordings."""
+    live = {"vllm_client", "vllm_async_client", "vllm_http", "vllm_metrics"}
+    own = spec_of(item) is None and "vllm_server" in getattr(item, "fixturenames", ())
+    return own or bool(live & set(getattr(item, "fixturenames", ())))
+
+
+def listing(items: Sequence[pytest.Item]) -> list[str]:
+    """One line for every check that would run: level, family, id, fact."""
+    rows = [(spec, check_key(item, spec)) for item in items if (spec := spec_of(item)) is not None]
+    width = max((len(key) for _, key in rows), default=0)
+    lines = [f"{spec.level:6} {spec.family:11} {key:{width}}  {spec.fact}" for spec, key in rows]
+    return [*lines, f"{len(rows)} checks"]
+
+
+def _missed(asked: str, tiers: Mapping[str, str], beyond: Mapping[str, str]) -> str:
+    if asked in beyond:
+        tier = beyond[asked]
+        return f"--vllm-check={asked} names checks of tier {tier} only; add --vllm-tier={tier}"
+    near = difflib.get_close_matches(asked, sorted(tiers), n=3)
+    hint = f"; did you mean {', '.join(near)}?" if near else "; `pytest-vllm checks` lists them all"
+    return f"--vllm-check={asked} names no check{hint}"

@@ -1,0 +1,208 @@
+"""The measuring phase: declared loads, one after the other, while nobody else measures the same server."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import tempfile
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from pytest_vllm.declare.measurements import Measurements
+from pytest_vllm.launch.protocol import Benched
+from pytest_vllm.measure import secondopinion
+from pytest_vllm.measure.measured import Measured
+from pytest_vllm.measure.run import perform, speed_of
+from pytest_vllm.measure.swarm.crew import Crew
+from pytest_vllm.measure.workload import Workload
+from pytest_vllm.profile.derived import figures_of
+from pytest_vllm.wire.recording import NotRun, Undecided
+from pytest_vllm.wire.redact import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from pytest_vllm.declare.measurements import PlannedMeasurement
+    from pytest_vllm.launch.protocol import Handle
+    from pytest_vllm.profile.model import MeasurePart
+    from pytest_vllm.report.progress import Progress
+    from pytest_vllm.run.state import ServerState
+
+#: Seconds to wait for another run that measures the same server.
+QUEUE = 3600.0
+#: Seconds of the wall that a load on the simulator may take to decide its bounds.
+REHEARSED = 4.0
+#: Seconds of the wall for all loads of a rehearsal whose profile sets none, where it is asked for.
+REHEARSAL = 0.9
+NOT_KNOWN = 'where a server behind the proxy is was not told: direct = "http://…" in [deployment.proxy]'
+NO_TIME = "this rehearsal measures only what --vllm-check asks for (rehearsal in [measure])"
+
+
+def measure_all(
+    state: ServerState,
+    plan: Sequence[PlannedMeasurement],
+    progress: Progress,
+    rootdir: Path,
+    *,
+    tier: str = "gate",
+    asked: bool = True,
+) -> dict[str, Any]:
+    """Perform measurements and keep what they give in the server's folder.
+
+    Args:
+        state: the server.
+        plan: in order; each comes after those that it depends on.
+        progress: told how far it is.
+        rootdir: where hardware and model files of the person lie.
+        tier: `soak` has a budget of its own.
+        asked: whether somebody asked for these; a rehearsal that is given no time measures only then.
+
+    Returns:
+        What the report tells of the phase: budget in the server's seconds, seconds scored, how many requests.
+    """
+    kept = Measurements(state.folder)
+    speed = speed_of(state.server)
+    whole = state.profile.measure.soak if tier == "soak" else state.profile.measure.budget
+    simulated = state.server.simulated
+    rehearsal = state.profile.measure.rehearsal or (REHEARSAL if asked else 0.0)
+    if simulated and not rehearsal:
+        for one in plan:
+            kept.save(Measured(one.key, Workload(), skipped=NO_TIME, simulated=True))
+        return {}
+    budget = min(whole, rehearsal * speed) if simulated else whole
+    most = min(whole, REHEARSED * speed) if simulated else 0.0
+    done: dict[str, Measured] = {}
+    left, weights = budget, sum(one.spec.weight for one in plan)
+    progress.phase("measure")
+    with _alone(state.server.url, progress), _crew(state.profile.measure, progress) as crew:
+        for one in plan:
+            share = left * one.spec.weight / weights if one.spec.weight else left
+            found = _measured(one, Bench(state, rootdir, share, max(share, most), crew), done, progress)
+            kept.save(found)
+            done[one.key] = found
+            if one.spec.weight:
+                left, weights = left - min(found.seconds, share), max(weights - one.spec.weight, 1e-9)
+    spent = sum(one.seconds for one in done.values())
+    requests = sum(len(one.samples) for one in done.values())
+    progress.done(f"{len(plan)} measurements, {requests} requests, {spent:.3g} s of load scored")
+    return {"budget": round(budget, 3), "scored": round(spent, 3), "requests": requests, "speed": speed}
+
+
+def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> dict[str, Any]:
+    """Perform one load by ours and by `vllm bench serve`, and tell where they differ.
+
+    Returns what the report tells of it: both clients' figures, or `not-run` with the reason.
+    """
+    if not isinstance(handle, Benched) or (called := handle.bench()) is None:
+        why = f"the launcher {state.server.launcher} has none to run; docker, podman and process have"
+        if state.server.launcher == "process":
+            why = "the server's command does not tell how vLLM is called: neither `vllm serve` nor its module"
+        progress.say(f"vllm bench serve: not run: {why}")
+        return {"not-run": why}
+    program, url = called
+    progress.phase("measure", "vllm bench serve")
+    with _alone(state.server.url, progress):
+        ours = perform("second-opinion.ours", secondopinion.workload(), state.server, progress.measuring)
+        words = secondopinion.command(program, url, state.profile.server.model or "", state.server.model)
+        key = state.server.api_key
+        status, text = handle.inside(words, secondopinion.PATIENCE, secondopinion.variables(key))
+    try:
+        # redacted before anything is cut: half a key is still a secret
+        opinion = secondopinion.read(status, Redactor().knowing(key).text(text), ours)
+    except ValueError as error:
+        progress.say(f"vllm bench serve: no second opinion: {error}")
+        return {"not-run": str(error)}
+    progress.say(f"vllm bench serve: {opinion.text}")
+    return opinion.plain()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a measurement is given.
+
+    Args:
+        state: the server.
+        rootdir: where hardware and model files of the person lie.
+        budget: seconds of the server's clock that may be scored.
+        most: the same for a load that has bounds to decide, and stops once it has.
+        crew: the processes that send the loads; None: this one does.
+    """
+
+    state: ServerState
+    rootdir: Path
+    budget: float
+    most: float
+    crew: Crew | None = None
+
+    @property
+    def behind(self) -> str:
+        """The address of a server behind the proxy; empty where nobody told."""
+        proxy = self.state.profile.deployment.proxy
+        told = self.state.facts.get("direct") or (proxy.direct if proxy else None)
+        return str(told or "")
+
+    def workload(self, one: PlannedMeasurement, done: Mapping[str, Measured]) -> Workload:
+        """What a measurement declares for this server, no longer than its share of the budget.
+
+        One that is over after a number of requests sets its own limit. Raises NotRun and Undecided as the
+        measurement does.
+        """
+        asked = inspect.signature(one.spec.build).parameters
+        given = {"server": self.state.server, "profile": self.state.profile, "budget": self.budget}
+        if "figures" in asked:
+            given["figures"] = figures_of(self.state.profile, self.rootdir)
+        earlier = {name: done[key] for name, key in one.after.items()}
+        values = {name: value for name, value in given.items() if name in asked}
+        made: Workload = one.spec.build(**values, **one.cases, **earlier)
+        if made.direct and not self.behind:
+            raise NotRun(NOT_KNOWN)
+        if made.requests:
+            return made
+        return replace(made, seconds=self.most if made.goals else min(made.seconds, self.budget))
+
+
+def _measured(
+    one: PlannedMeasurement, bench: Bench, done: Mapping[str, Measured], progress: Progress
+) -> Measured:
+    simulated = bench.state.server.simulated
+    try:
+        workload = bench.workload(one, done)
+    except NotRun as reason:
+        return Measured(one.key, Workload(), skipped=str(reason), simulated=simulated)
+    except Undecided as reason:
+        return Measured(one.key, Workload(), stopped=str(reason), simulated=simulated)
+    server = bench.state.server
+    if workload.direct:
+        server = replace(server, url=bench.behind or server.url)
+    return perform(one.key, workload, server, progress.measuring, bench.crew)
+
+
+def _crew(measure: MeasurePart, progress: Progress) -> AbstractContextManager[Crew | None]:
+    """The processes that send the loads, where the profile asks for some."""
+    if not measure.locust and not measure.locust_elsewhere:
+        return nullcontext()
+    return Crew(measure.locust, measure.locust_elsewhere, measure.locust_address, progress.update)
+
+
+@contextmanager
+def _alone(url: str, progress: Progress) -> Iterator[None]:
+    """Hold the lock of a server's measurements, across runs and users of a machine; its file goes with it."""
+    digest = hashlib.sha256(url.encode()).hexdigest()[:12]
+    path = Path(tempfile.gettempdir()) / f"pytest-vllm-measures-{digest}.lock"
+    lock = FileLock(path, mode=0o666)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        progress.update("waiting for another run that measures this server")
+        lock.acquire(timeout=QUEUE)
+    try:
+        yield
+    finally:
+        # Held until now: whoever waits for it sees that the file is gone, and makes a new one.
+        path.unlink(missing_ok=True)
+        lock.release()

@@ -1,0 +1,83 @@
+"""The servers of a run, opened one by one and closed whatever happens. In the controlling process only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from pytest_vllm.run.booted import boot
+from pytest_vllm.run.context import Demand
+from pytest_vllm.run.state import RUN_FILE, write_state
+from pytest_vllm.run.steps import benched, measured, probed, recorded, restarted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_vllm.profile.model import Profile
+    from pytest_vllm.report.record import Phase
+    from pytest_vllm.run.booted import BootedServer
+    from pytest_vllm.run.context import RunContext
+    from pytest_vllm.run.plan import Wanted, WantedMeasurement
+    from pytest_vllm.run.state import ServerState
+
+
+class Gate:
+    """Boots, probes, records and measures the servers of a run."""
+
+    def __init__(self, run: RunContext, profiles: Mapping[str, Profile]) -> None:
+        """Nothing is started yet."""
+        self.run, self.profiles = run, profiles
+        self.states: dict[str, ServerState] = {}
+        self._open: dict[str, BootedServer] = {}
+
+    @property
+    def phases(self) -> list[Phase]:
+        """Where the time went, in order."""
+        return self.run.phases
+
+    def open(
+        self,
+        name: str,
+        wants: Mapping[str, Wanted],
+        measures: Mapping[str, WantedMeasurement] | None = None,
+    ) -> ServerState:
+        """Boot the profile's server, find out what it can do, record and measure what is wanted.
+
+        Raises BootError when it does not come up; nothing of it is left then.
+        """
+        demand = Demand(wants, measures or {})
+        booted = boot(self.run, self.profiles[name])
+        try:
+            state = probed(booted, demand)
+        except BaseException:
+            booted.stack.close()
+            raise
+        self._open[name], self.states[name] = booted, state
+        for step in (recorded, measured, benched, restarted):
+            state = self.states[name] = step(booted, state, demand)
+            self.save()
+        return state
+
+    def close(self, name: str) -> None:
+        """Stop one server."""
+        self._open.pop(name).stop()
+        self.states[name] = replace(self.states[name], live=False)
+        self.save()
+
+    def close_all(self) -> None:
+        """Stop every server of this run."""
+        for name in list(self._open):
+            self.close(name)
+
+    def save(self) -> None:
+        """Write down for the other processes what is known."""
+        write_state(self.run.folder / RUN_FILE, self.states, run_id=self.run.run_id)
+
+    def __enter__(self) -> Self:
+        """The gate opens; servers are opened one by one."""
+        self.run.folder.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Whatever happened inside, every server of this run is stopped."""
+        self.close_all()

@@ -1,0 +1,112 @@
+"""The order of a plan: what waits for what, and how long the chains are."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_vllm.run.plan import Planned
+    from pytest_vllm.wire.recording import Request
+
+
+def stages(plan: Sequence[Planned], recorded: Iterable[str] = ()) -> tuple[list[Planned], list[Planned]]:
+    """The plan in two parts: what may run together, and after it, in order, what runs one by one.
+
+    An exchange that comes after one of the second part belongs there too.
+
+    Raises ValueError when keys repeat, the plan has a cycle, or a dependency is neither planned nor recorded.
+    """
+    ordered = _ordered(plan, set(recorded))
+    late: set[str] = set()
+    for planned in ordered:
+        if planned.spec.alone or planned.spec.metrics or late.intersection(planned.after.values()):
+            late.add(planned.key)
+    return [p for p in ordered if p.key not in late], [p for p in ordered if p.key in late]
+
+
+class Queue:
+    """What may be sent now: the longest chains first, then what generates most. The plan is in order."""
+
+    def __init__(self, plan: Sequence[Planned]) -> None:
+        """Everything waits; `free` says what does not."""
+        self._place = {planned.key: place for place, planned in enumerate(plan)}
+        self._waiting = {p.key: (p, set(p.after.values()) & self._place.keys()) for p in plan}
+        self._rank = _ranks(plan)
+        self._ready: list[tuple[int, int, int, Planned, Request]] = []
+
+    def __bool__(self) -> bool:
+        """Whether anything may be sent."""
+        return bool(self._ready)
+
+    def free(self, done: str = "") -> list[Planned]:
+        """What waits for nothing more now that this exchange is done; each is told once."""
+        for _, missing in self._waiting.values():
+            missing.discard(done)
+        freed = [planned for planned, missing in self._waiting.values() if not missing]
+        for planned in freed:
+            del self._waiting[planned.key]
+        return freed
+
+    def push(self, planned: Planned, request: Request, tokens: int) -> None:
+        """Add an exchange whose request is built and may generate so many tokens."""
+        key = planned.key
+        heapq.heappush(self._ready, (-self._rank[key], -tokens, self._place[key], planned, request))
+
+    def pop(self) -> tuple[Planned, Request]:
+        """Take the exchange to send next."""
+        *_, planned, request = heapq.heappop(self._ready)
+        return planned, request
+
+
+def _ranks(plan: Sequence[Planned]) -> dict[str, int]:
+    """Key -> how many exchanges the longest chain from here on has."""
+    rank = {planned.key: 1 for planned in plan}
+    for planned in reversed(plan):
+        for key in planned.after.values():
+            if key in rank:
+                rank[key] = max(rank[key], rank[planned.key] + 1)
+    return rank
+
+
+def longest_chain(plan: Sequence[Planned], seconds: Mapping[str, float]) -> float:
+    """Seconds of the dependency chain that took longest. The plan is in order."""
+    until: dict[str, float] = {}
+    for planned in plan:
+        before = max((until.get(key, 0.0) for key in planned.after.values()), default=0.0)
+        until[planned.key] = before + seconds.get(planned.key, 0.0)
+    return max(until.values(), default=0.0)
+
+
+def _ordered(plan: Sequence[Planned], recorded: set[str]) -> list[Planned]:
+    by_key = {planned.key: planned for planned in plan}
+    if len(by_key) != len(plan):
+        raise ValueError("the plan holds a key twice: each exchange is recorded once")
+    ordered: dict[str, Planned] = {}
+    for first in plan:
+        open_: list[str] = []  # the chain from `first` down to what is looked at
+        _visit(first, by_key, recorded, ordered, open_)
+    return list(ordered.values())
+
+
+def _visit(
+    planned: Planned,
+    by_key: Mapping[str, Planned],
+    recorded: set[str],
+    ordered: dict[str, Planned],
+    open_: list[str],
+) -> None:
+    if planned.key in ordered:
+        return
+    if planned.key in open_:
+        raise ValueError(f"exchanges wait for each other: {' -> '.join([*open_, planned.key])}")
+    open_.append(planned.key)
+    for key in planned.after.values():
+        if key in by_key:
+            _visit(by_key[key], by_key, recorded, ordered, open_)
+        elif key not in recorded:
+            raise ValueError(f"{planned.key} comes after {key}, which is neither planned nor recorded")
+    open_.pop()
+    ordered[planned.key] = planned

@@ -1,0 +1,213 @@
+"""Finds out what a server is and can do, and how each fact is known."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.run.capabilities import Findings, rows_of
+from pytest_vllm.wire.client import NO_CONNECTION, WireClient
+from pytest_vllm.wire.recording import Undecided
+from pytest_vllm.wire.server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from pytest_vllm.profile.model import Profile
+    from pytest_vllm.wire.recording import Recording
+    from pytest_vllm.wire.redact import Redactor
+
+    First = Callable[[Server], Awaitable[object]]
+
+SIMULATED = "x-pytest-vllm-sim"
+
+#: The smallest default of --max-num-seqs of any back end since 0.10 (the CPU's; GPUs take 256 or 1024).
+SMALLEST_DEFAULT_SEQS = 128
+
+
+async def probe(
+    url: str,
+    profile: Profile,
+    *,
+    api_key: str | None = None,
+    redactor: Redactor | None = None,
+    first: First | None = None,
+) -> Server:
+    """Probe the server at this URL.
+
+    Args:
+        url: base URL; a trailing slash or `/v1` is taken off.
+        profile: what the server was started from, or is said to be.
+        api_key: the key to send.
+        redactor: hides secrets in what errors quote.
+        first: sends what is to come before everything that makes the server generate.
+
+    Raises BootError when nothing answers there, when it wants another key, or when it is no vLLM.
+    """
+    url = url.rstrip("/").removesuffix("/v1").rstrip("/")
+    args = serve_args(profile.server.args)
+    draft = Server(
+        url=url,
+        model="",
+        args=args,
+        profile=profile.name,
+        launcher=profile.server.launcher,
+        api_key=api_key,
+    )
+    known = args if _we_started_it(profile) else None
+    async with WireClient(draft, redactor) as client:
+        ask = Findings(client, draft, known)
+        models, version, metrics = await asyncio.gather(
+            ask.get("/v1/models"), ask.get("/version"), ask.get("/metrics")
+        )
+        _reachable(draft, models)
+        _identified(url, models, version, metrics)
+        server = _named(_described(draft, models, version, known), profile, models)
+        # behind a proxy that hides it, the version is the one that the profile is about
+        told = profile.server.vllm_version or profile.expect.version or ""
+        server = replace(server, version=server.version or told)
+        if first:
+            await first(server)
+        ask.server = server
+        found = await ask.all()
+        return replace(server, capabilities=found)
+
+
+def serve_args(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by vLLM's own spelling: no dashes in front, hyphens within."""
+    return {name.lstrip("-").replace("_", "-"): value for name, value in args.items()}
+
+
+def _we_started_it(profile: Profile) -> bool:
+    """Whether the profile's arguments are what the server runs with."""
+    server = profile.server
+    # what a scripted server is served with is made for it, whatever command starts it
+    ours = server.command is None or server.scripted
+    return server.launcher == "sim" or (server.launcher != "attach" and ours)
+
+
+def _reachable(draft: Server, models: Recording) -> None:
+    where = f"GET {draft.url}/v1/models"
+    if models.status is None:
+        raise BootError(
+            f"nothing answers at {draft.url}"
+            if models.error.startswith(NO_CONNECTION)
+            else f"the server at {draft.url} does not answer",
+            evidence=(f"{where}: {models.error}",),
+            try_=(
+                "check host and port",
+                "curl the URL from this machine",
+                "see whether the server still runs",
+            ),
+        )
+    if models.status in (401, 403) and not draft.api_key:
+        raise BootError(
+            f"the server at {draft.url} wants an API key",
+            evidence=(f"{where}: {models.status} {_quote(models)}",),
+            means="requests without a key are refused, so nothing can be verified",
+            try_=(
+                "export VLLM_API_KEY=…",
+                'in the profile: [server] api-key = { from-env = "VLLM_API_KEY" }',
+            ),
+        )
+    if models.status in (401, 403) and draft.launcher == "attach":
+        raise BootError(
+            f"the server at {draft.url} refuses the API key",
+            evidence=(f"{where} with the key: {models.status} {_quote(models)}",),
+            try_=("check the key in the environment variable that holds it (VLLM_API_KEY unless named)",),
+        )
+
+
+def _identified(url: str, models: Recording, version: Recording, metrics: Recording) -> None:
+    """Any one sign will do: a faulty vLLM is to be verified, not turned away."""
+    signs = (
+        version_in(version),
+        "vllm:" in metrics.text if metrics.status == 200 else "",
+        any(row.get("owned_by") == "vllm" for row in rows_of(models)),
+        any(answer.header(SIMULATED) for answer in (models, version, metrics)),
+    )
+    if any(signs):
+        return
+    owners = {str(row["owned_by"]) for row in rows_of(models) if row.get("owned_by")}
+    served_by = models.header("server")
+    raise BootError(
+        f"what answers at {url} is no vLLM",
+        evidence=(
+            f"GET /v1/models: {models.status} {models.header('content-type')} {_quote(models)}".rstrip(),
+            f"GET /version: {version.status or version.error} {_quote(version)}".rstrip(),
+            *((f"models owned by {', '.join(sorted(owners))}",) if owners else ()),
+            *((f"server header: {served_by}",) if served_by else ()),
+        ),
+        means="a vLLM names itself in /version, in /metrics (vllm:…) or as the owner of its models",
+        try_=("check the port and the path in front of it", "give the base URL, without /v1"),
+    )
+
+
+def _described(
+    draft: Server, models: Recording, version: Recording, known: Mapping[str, Any] | None
+) -> Server:
+    limit = _whole(draft.args.get("max-num-seqs"))
+    if limit is None and known is not None:
+        limit = SMALLEST_DEFAULT_SEQS
+    return replace(
+        draft,
+        version=version_in(version),
+        max_num_seqs=limit,
+        simulated=draft.launcher == "sim" or any(answer.header(SIMULATED) for answer in (models, version)),
+        models=tuple(str(row["id"]) for row in rows_of(models) if row.get("id")),
+    )
+
+
+def _named(server: Server, profile: Profile, models: Recording) -> Server:
+    """The model that requests name, and its length. LoRA adapters are no base models."""
+    base = [row for row in rows_of(models) if row.get("id") and not row.get("parent")]
+    listed = [str(row["id"]) for row in base]
+    told = profile.server.served_model_name or _first(server.args.get("served-model-name"))
+    own = profile.server.model
+    name = told or (own if own in listed else None) or next(iter(listed), own)
+    if not name:
+        raise BootError(
+            f"the server at {server.url} does not tell which model it serves",
+            evidence=(f"GET /v1/models: {models.status} {_quote(models)}",),
+            try_=("name it in the profile: [server] served-model-name",),
+        )
+    if name not in server.models and listed and server.launcher == "attach":
+        raise BootError(
+            f"the server at {server.url} does not serve {name}",
+            evidence=(f"GET /v1/models lists: {', '.join(server.models)}",),
+            means="the profile describes another deployment than the one that runs there",
+            try_=(
+                f'in the profile: [server] served-model-name = "{listed[0]}"',
+                "or give the URL of the other one",
+            ),
+        )
+    lengths = [row.get("max_model_len") for row in [*(r for r in base if r["id"] == name), *base]]
+    length = next((n for n in lengths if isinstance(n, int)), None)
+    return replace(server, model=name, max_model_len=length)
+
+
+def version_in(recording: Recording) -> str:
+    """The version that an answer of `/version` tells; empty when it tells none."""
+    try:
+        version = recording.ok["version"]
+    except (Undecided, LookupError, TypeError):
+        return ""
+    return version if isinstance(version, str) else ""
+
+
+def _first(value: Any) -> str | None:
+    if isinstance(value, list | tuple):
+        value = next(iter(value), None)
+    return str(value) if value else None
+
+
+def _whole(value: Any) -> int | None:
+    text = str(value)
+    return int(text) if text.isdigit() else None
+
+
+def _quote(recording: Recording) -> str:
+    words = " ".join(recording.text.split())
+    return words if len(words) <= 160 else f"{words[:159]}…"

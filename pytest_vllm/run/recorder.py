@@ -1,0 +1,263 @@
+"""The recording phase: every planned exchange once, as many at a time as the server batches."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.run.lag import Lag
+from pytest_vllm.run.order import Queue, longest_chain, stages
+from pytest_vllm.run.pace import RecordingReport, Span, aggregate_rate, generated_tokens
+from pytest_vllm.wire.client import NO_BYTE, NO_CONNECTION, TOO_SLOW
+from pytest_vllm.wire.recording import NOT_SENT, Recording, Request, Undecided
+from pytest_vllm.wire.scrape import Scraper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_vllm.run.plan import Planned
+    from pytest_vllm.wire.client import WireClient
+    from pytest_vllm.wire.server import Server
+    from pytest_vllm.wire.store import RecordingStore
+
+#: So many exchanges in a row without a connection, and the server is taken for dead.
+REFUSALS = 3
+#: How often an exchange is recorded, at most, whose client was held up and had something to do in time.
+TRIES = 3
+UNSENT = Request("", "")
+
+
+async def record_all(
+    server: Server,
+    plan: Sequence[Planned],
+    client: WireClient,
+    *,
+    concurrency: int,
+    store: RecordingStore,
+    on_done: Callable[[Planned, Recording, int, int], None],
+    build: Callable[[Planned, Mapping[str, Recording]], Request],
+    scraper: Scraper | None = None,
+) -> RecordingReport:
+    """Record the plan.
+
+    Dependencies come first, longest chains before short ones, long answers before short ones; exchanges that
+    want the server for themselves come last, one by one. What cannot be sent is recorded too, with the reason
+    as its error.
+
+    Args:
+        server: the server that is recorded, for messages.
+        plan: what to record; keys are unique.
+        client: sends the requests.
+        concurrency: how many exchanges may be open at once.
+        store: where recordings go; dependencies outside the plan are read from it.
+        on_done: called after each exchange with (planned, recording, how many are done, how many there are).
+        build: makes the request of an exchange, given the recordings it comes after by key. What it raises
+            becomes the recording's error.
+        scraper: waits for idleness and scrapes `/metrics`; by default one over `client`.
+
+    Raises ValueError when the plan has a cycle or names a dependency that nobody recorded.
+    """
+    together, one_by_one = stages(plan, store.keys())
+    recorder = _Recorder(
+        server=server,
+        client=client,
+        store=store,
+        on_done=on_done,
+        build=build,
+        scraper=scraper or Scraper(client),
+        total=len(plan),
+        concurrency=max(1, concurrency),
+    )
+    began = time.perf_counter()
+    if any(planned.spec.metrics for planned in one_by_one):
+        recorder.first_scrape = await recorder.scraper.scrape()
+    await recorder.together(together)
+    middle = time.perf_counter()
+    for planned in one_by_one:
+        await recorder.alone(planned)
+    return recorder.report(together, one_by_one, middle - began, time.perf_counter() - middle)
+
+
+@dataclass
+class _Recorder:
+    server: Server
+    client: WireClient
+    store: RecordingStore
+    on_done: Callable[[Planned, Recording, int, int], None]
+    build: Callable[[Planned, Mapping[str, Recording]], Request]
+    scraper: Scraper
+    total: int
+    concurrency: int
+    stopped: str = ""
+    first_scrape: str | None = None
+    _done: dict[str, Recording] = field(default_factory=dict)
+    _spans: dict[str, Span] = field(default_factory=dict)
+    _not_idle: list[str] = field(default_factory=list)
+    #: Whether an exchange was not read to its end: the server may still be busy with it.
+    _broken_off: bool = False
+    _refused: int = 0
+    _silent: int = 0
+
+    async def together(self, plan: Sequence[Planned]) -> None:
+        """Record these, as many at once as allowed. The plan is in order."""
+        queue = Queue(plan)
+        self._prepare(queue, queue.free())
+        running: dict[asyncio.Task[Recording], Planned] = {}
+        try:
+            while queue or running:
+                while queue and len(running) < self.concurrency:
+                    planned, request = queue.pop()
+                    running[asyncio.create_task(self._send(planned, request))] = planned
+                finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in finished:
+                    planned = running.pop(task)
+                    self._keep(planned, task.result())
+                    self._prepare(queue, queue.free(planned.key))
+                if self.stopped:
+                    for task in running:
+                        task.cancel()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _prepare(self, queue: Queue, freed: Sequence[Planned]) -> None:
+        """Build the requests of what waits for nothing more; what cannot be built is done with."""
+        for planned in freed:
+            request = self._request(planned)
+            if isinstance(request, Request):
+                queue.push(planned, request, expected_tokens(request))
+            else:
+                self._keep(planned, request)
+                self._prepare(queue, queue.free(planned.key))
+
+    async def alone(self, planned: Planned) -> None:
+        """Record this while nothing else runs, with the metrics around it where they are wanted.
+
+        A client that leaves a stream or gives an answer up does so at a moment: where this process was held
+        up meanwhile, it left too late, and the exchange is another one than was planned. It is done again.
+        """
+        request = self._request(planned)
+        if isinstance(request, Recording):
+            self._keep(planned, request)
+            return
+        if self.stopped:
+            self._keep(planned, await self._send(planned, request))
+            return
+        timed = request.abort_after is not None or request.timeout is not None
+        for _ in range(TRIES if timed else 1):
+            async with Lag() as lag:
+                recording = await self._undisturbed(planned, request)
+            if not lag.held:
+                break
+            self._broken_off = True
+        self._keep(planned, recording)
+
+    async def _undisturbed(self, planned: Planned, request: Request) -> Recording:
+        scraper = self.scraper
+        before = None
+        if scraper.settled and planned.spec.metrics:
+            before = await scraper.scrape()
+        elif planned.spec.metrics or self._broken_off:
+            before = await scraper.when_idle(self.first_scrape, self._generated())
+        self._broken_off = False
+        idle = scraper.settled
+        recording = await self._send(planned, request)
+        scraper.settled = False
+        if planned.spec.metrics:
+            after = await scraper.when_idle(before, generated_tokens(recording))
+            recording = recording.with_response(metrics_before=before, metrics_after=after)
+            if scraper.exists and not (idle and scraper.settled):
+                self._not_idle.append(planned.key)
+        return recording
+
+    def report(
+        self, together: Sequence[Planned], one_by_one: Sequence[Planned], concurrent: float, alone: float
+    ) -> RecordingReport:
+        """Where the time went."""
+        seconds = {key: recording.seconds for key, recording in self._done.items()}
+        exclusive = sum(seconds[planned.key] for planned in one_by_one)
+        return RecordingReport(
+            concurrent_seconds=concurrent,
+            alone_seconds=alone,
+            exchange_seconds=seconds,
+            longest_chain_seconds=longest_chain(together, seconds) + exclusive,
+            generated_tokens=self._generated(),
+            aggregate_rate=aggregate_rate([self._spans[p.key] for p in together if p.key in self._spans]),
+            not_idle=tuple(self._not_idle),
+            stopped=self.stopped,
+        )
+
+    def _generated(self) -> int:
+        return sum(span.tokens for span in self._spans.values())
+
+    def _request(self, planned: Planned) -> Request | Recording:
+        """The request of an exchange, or the recording that says why there is none."""
+        why = ""
+        earlier = {key: self._done.get(key) or self.store.get(key) for key in planned.after.values()}
+        for key, recording in earlier.items():
+            if recording.status is None:
+                why = why or f"{key} got no response"
+        try:
+            if not why:
+                return self.build(planned, earlier)
+        except Undecided as reason:
+            why = str(reason)
+        except Exception as error:  # noqa: BLE001 - a builder is a suite author's code; the run goes on
+            why = f"its request could not be built ({type(error).__name__}: {error})"
+        error_text = self.client.redactor.text(f"{NOT_SENT}: {why}")
+        return Recording(planned.key, UNSENT, sent=time.time(), error=error_text)
+
+    async def _send(self, planned: Planned, request: Request) -> Recording:
+        unsent = Recording(planned.key, self.client.redactor.request(request), sent=time.time())
+        if self.stopped:
+            return unsent.with_response(error=f"{NOT_SENT}: {self.stopped}")
+        start = time.perf_counter()
+        try:
+            recording = await self.client.send(planned.key, request)
+        except asyncio.CancelledError:
+            if not self.stopped:
+                raise
+            taken = time.perf_counter() - start
+            return unsent.with_response(error=f"given up: {self.stopped}", seconds=round(taken, 6))
+        self._spans[planned.key] = Span(start, time.perf_counter(), generated_tokens(recording))
+        self._watch(recording)
+        return recording
+
+    def _watch(self, recording: Recording) -> None:
+        """Notice a dead server, so that nobody waits for every time limit in turn."""
+        refused = recording.status is None and recording.error.startswith(NO_CONNECTION)
+        self._refused = self._refused + 1 if refused else 0
+        # a hung engine lets refusals and lists of models through: only tokens show that it computes
+        if generated_tokens(recording):
+            self._silent = 0
+        elif recording.error.startswith((TOO_SLOW, NO_BYTE)):
+            self._silent += 1
+        if self._refused >= REFUSALS:
+            self._stop(f"{self._refused} exchanges in a row found no server at {self.server.url}")
+        elif self._silent >= self.concurrency + REFUSALS:
+            what = f"{self._silent} exchanges got no answer from {self.server.url} in time"
+            self._stop(f"{what}, and no token came in between")
+
+    def _stop(self, why: str) -> None:
+        self.stopped = self.stopped or self.client.redactor.text(why)
+
+    def _keep(self, planned: Planned, recording: Recording) -> None:
+        self._done[planned.key] = recording
+        self._broken_off = self._broken_off or recording.aborted or bool(recording.error)
+        self.store.save(recording)
+        self.on_done(planned, recording, len(self._done), self.total)
+
+
+def expected_tokens(request: Request) -> int:
+    """How many tokens a request may generate, for the order of sending only."""
+    body: Any = request.json
+    if not isinstance(body, dict):
+        return 0
+    for name in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
+        limit = body.get(name)
+        if isinstance(limit, int):
+            return limit * (body["n"] if isinstance(body.get("n"), int) else 1)
+    return 16

@@ -1,0 +1,92 @@
+"""The server under test as exchanges and checks see it: facts and request builders, no connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.facts.version import version_of
+from pytest_vllm.wire.recording import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True)
+class Capability:
+    """Whether the server can do something, and how that is known."""
+
+    name: str
+    present: bool
+    how: str
+
+
+@dataclass(frozen=True)
+class Server:
+    """A booted vLLM server.
+
+    Args:
+        url: base URL without `/v1`, no trailing slash.
+        model: the served model name that requests use.
+        version: vLLM's version as `/version` tells it, else as the profile does; "" when unknown.
+        max_model_len: context length in tokens; None when `/v1/models` does not tell.
+        max_num_seqs: how many requests the server batches; None when unknown.
+        args: serve arguments by vLLM's flag names without dashes ("max-model-len": 4096).
+        capabilities: by name.
+        profile: the profile's name.
+        launcher: what booted it: docker, podman, process, attach or sim.
+        simulated: whether this is the simulator and no vLLM.
+        api_key: the key requests carry; never printed.
+        models: every id that `/v1/models` lists.
+    """
+
+    url: str
+    model: str
+    version: str = ""
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    args: Mapping[str, Any] = field(default_factory=dict)
+    capabilities: Mapping[str, Capability] = field(default_factory=dict)
+    profile: str = ""
+    launcher: str = ""
+    simulated: bool = False
+    api_key: str | None = field(default=None, repr=False)
+    models: tuple[str, ...] = ()
+
+    def can(self, name: str) -> bool:
+        """Whether the server has this capability."""
+        capability = self.capabilities.get(name)
+        return capability is not None and capability.present
+
+    @property
+    def api_only(self) -> bool:
+        """Whether something in front passes on the API alone: no health, version or metrics beside `/v1`."""
+        return self.launcher == "attach" and not self.can("version")
+
+    def at_least(self, version: str) -> bool:
+        """Whether the server runs that vLLM version or a newer one; an unknown one counts as the newest."""
+        running, floor = version_of(self.version), version_of(version)
+        return running is None or floor is None or running >= floor
+
+    def chat(
+        self, messages: str | Sequence[Mapping[str, Any]], *, expect: int | None = 200, **params: Any
+    ) -> Request:
+        """`POST /v1/chat/completions`, greedy unless told otherwise; a string becomes one user message."""
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        return self.post("/v1/chat/completions", {"messages": list(messages), **params}, expect=expect)
+
+    def completion(self, prompt: Any, *, expect: int | None = 200, **params: Any) -> Request:
+        """`POST /v1/completions`. Greedy unless told otherwise."""
+        return self.post("/v1/completions", {"prompt": prompt, **params}, expect=expect)
+
+    def post(self, path: str, body: Mapping[str, Any], *, expect: int | None = 200) -> Request:
+        """A POST with `model` and `temperature: 0` filled in where the body leaves them out."""
+        defaults: dict[str, Any] = {"model": self.model}
+        if path.startswith(("/v1/chat/completions", "/v1/completions")):
+            defaults["temperature"] = 0
+        return Request("POST", path, json={**defaults, **body}, expect=expect)
+
+    def get(self, path: str, *, expect: int | None = 200) -> Request:
+        """A GET."""
+        return Request("GET", path, expect=expect)

@@ -1,0 +1,1 @@
+"""What maintainers run in a checkout; nothing of it is shipped."""

@@ -1,0 +1,1 @@
+"""Builders of the facts about vLLM per version."""
