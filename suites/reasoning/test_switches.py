@@ -155,7 +155,7 @@ def test_typed_tag(vllm_server: Server, reasoning_cut: Recording, reasoning_type
 
 @check("reasoning.budget.kept", MUST, spec="vllm:features/reasoning_outputs/#thinking-budget", needs=NEEDS)
 def test_budget(reasoning_plain: Recording, reasoning_budget: Recording, vllm_server: Server) -> None:
-    """A budget of thinking tokens ends the thoughts, and the answer comes all the same."""
+    """A budget of thinking tokens ends the reasoning, and no more."""
     only_if(bool(vllm_server.version) and vllm_server.at_least("0.22.0"), "budgets hold from 0.22.0")
     only_if(reasoning_budget.status != 400, f"refused: {reasoning_budget.text[:120]}")
     whole = said(reasoning_plain).thoughts.split()
