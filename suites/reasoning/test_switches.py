@@ -159,7 +159,7 @@ def test_budget(reasoning_plain: Recording, reasoning_budget: Recording, vllm_se
     only_if(bool(vllm_server.version) and vllm_server.at_least("0.22.0"), "budgets hold from 0.22.0")
     only_if(reasoning_budget.status != 400, f"refused: {reasoning_budget.text[:120]}")
     whole = said(reasoning_plain).thoughts.split()
-    need(len(whole) > 2 * BUDGET, f"without a budget the model thinks {len(whole)} words")
+    only_if(len(whole) > 2 * BUDGET, f"without a budget the model thinks {len(whole)} words")
     words = said(reasoning_budget).thoughts.split()
 
     # a word is a token at least
