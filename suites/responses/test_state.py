@@ -45,7 +45,7 @@ def test_cancelled(
 
 @check("responses.custom.item", MUST, spec=f"{SPEC}#tools", needs=CALLS)
 def test_custom(responses_custom: Recording, vllm_server: Server) -> None:
-    """A call of a tool that takes plain text is an item of its own kind, with the text."""
+    """A call of a tool that takes plain text is an item of its own kind."""
     only_if(
         bool(vllm_server.version) and vllm_server.at_least("0.32.0"), "vLLM offers such tools from 0.32.0"
     )

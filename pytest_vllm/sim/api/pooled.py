@@ -64,7 +64,7 @@ class PooledRequest:
     def text_prompts(self) -> list[list[int]]:
         """Token ids of each text, list of ids or conversation. Raises ApiError."""
         body = self.body
-        given = body.get("messages") if "messages" in body else body["input"]
+        given: Any = body["messages"] if "messages" in body else body["input"]
         if _is_messages(given):
             return [self._chat(given)]
         if isinstance(given, list) and given and all(_is_messages(part) for part in given):

@@ -15,6 +15,7 @@ from pytest_vllm.sim.errors import ApiError, Invalid
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.api.stream import Stream
     from pytest_vllm.sim.http.server import Call
     from pytest_vllm.sim.versions import Version
 
@@ -44,12 +45,15 @@ async def responses(server: Server, call: Call) -> Reply | None:
     if behind:
         return begin(server, request, made, chat["messages"], lambda answer: finish(server, made, answer))
     if body.get("stream"):
-        writers: list[ResponseEvents] = []
-        await request.stream(
-            lambda stream: writers.append(ResponseEvents(request, stream, made)) or writers[0]
-        )
-        if writers[0].done:
-            keep(server, body, writers[0].done, chat["messages"])
+        made_of: dict[str, ResponseEvents] = {}
+
+        def writer(stream: Stream) -> ResponseEvents:
+            made_of["it"] = ResponseEvents(request, stream, made)
+            return made_of["it"]
+
+        await request.stream(writer)
+        if done := made_of["it"].done:
+            keep(server, body, done, chat["messages"])
         return None
     answer = await request.whole()
     if answer is None:
