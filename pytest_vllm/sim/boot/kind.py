@@ -24,7 +24,9 @@ SCORE_ENDED = "0.20.0"
 _NAMED = (
     (r"whisper", "WhisperForConditionalGeneration"),
     (r"voxtral|-asr\b|granite-speech", "VoxtralForConditionalGeneration"),
-    (r"qwen3-(vl-)?reranker", "Qwen3ForCausalLM"),
+    # rerankers that generate one of two words, unless `--hf-overrides` make them score
+    (r"qwen3-(vl-)?reranker|mxbai-rerank-\w+-v2|bge-reranker-v2-(gemma|minicpm)", "Qwen3ForCausalLM"),
+    (r"skywork-reward|armorm", "LlamaForSequenceClassification"),
     (r"reward|[-_](rm|prm)\b", "Qwen2ForRewardModel"),
     (r"colbert", "HF_ColBERT"),
     (r"rerank|cross-encoder|ms-marco", "XLMRobertaForSequenceClassification"),
@@ -44,7 +46,11 @@ _MADE_FOR = (
 #: Older `--task` values that ask for the pooling runner, and what they turn a generating model into.
 _OLD_TASKS = {"embed": EMBED, "embedding": EMBED, "score": CLASSIFY, "classify": CLASSIFY, "reward": REWARD}
 _CONVERTED = {"embed": EMBED, "classify": CLASSIFY, "reward": REWARD}
-_BASE = re.compile(r"[-_]base$|^(gpt2|opt-|pythia-|bloom-)", re.IGNORECASE)
+_BASE = re.compile(
+    r"[-_]base$|-pt$|^(gpt2|opt-|pythia-|bloom-|mistral-7b-v0\.\d$)"
+    r"|^((meta-)?llama-?[23][\d.]*|gemma-2|smollm2?|qwen2\.?5?)-[\d.]+[bm]$",
+    re.IGNORECASE,
+)
 TWO_LABELS = ("LABEL_0", "LABEL_1")
 
 
@@ -102,7 +108,7 @@ def kind_of(args: Arguments, shape: Model) -> Kind:
     if isinstance(number, int):
         labels = tuple(f"LABEL_{at}" for at in range(number))
     encoder = "generate" not in made and tasks != TRANSCRIBE
-    bare = encoder or tasks == TRANSCRIBE or bool(_BASE.search(_last(name)))
+    bare = encoder or tasks == TRANSCRIBE or bool(not shape.known and _BASE.search(_last(name)))
     return Kind(
         tasks=tasks,
         labels=labels if {"classify", "token_classify"} & {*tasks} else (),

@@ -48,11 +48,38 @@ def tasks(*words: str) -> tuple[str, ...]:
         ("mistralai/Voxtral-Mini-3B-2507", "generate transcription"),
         ("colbert-ir/colbertv2.0", "token_embed"),
         ("Qwen/Qwen2.5-Math-RM-72B", "token_classify"),
+        ("Skywork/Skywork-Reward-V2-Llama-3.1-8B", "token_classify classify"),
+        ("mixedbread-ai/mxbai-rerank-base-v2", "generate"),
+        ("Alibaba-NLP/gte-reranker-modernbert-base", "token_classify classify"),
+        ("cardiffnlp/twitter-roberta-base-sentiment-latest", "token_classify classify"),
+        ("ibm-granite/granite-speech-3.3-8b", "generate transcription"),
+        ("nomic-ai/nomic-embed-text-v1.5", "token_embed embed"),
+        ("intfloat/multilingual-e5-base", "token_embed embed"),
     ],
 )
 def test_tasks_follow_model_and_arguments(words: str, expected: str) -> None:
     """As vLLM works them out from the architecture, `--runner` and `--convert`."""
     assert " ".join(tasks(*words.split())) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "template"),
+    [
+        ("meta-llama/Llama-3.1-8B", False),
+        ("meta-llama/Llama-3.1-8B-Instruct", True),
+        ("Qwen/Qwen3-8B-Base", False),
+        ("Qwen/Qwen3-8B", True),
+        ("facebook/opt-125m", False),
+        ("google/gemma-3-4b-pt", False),
+        ("google/gemma-3-4b-it", True),
+        ("mistralai/Mistral-7B-v0.3", False),
+        ("BAAI/bge-m3", False),
+        ("sim-base", False),
+    ],
+)
+def test_base_models_bring_no_template(name: str, template: bool) -> None:
+    """By their names; a model file says so itself."""
+    assert kind_of(parse([name], Version("0.32.0")), model(name)).template is template
 
 
 def test_overrides_turn_a_generating_reranker_into_one_that_ranks() -> None:
