@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.containerline import pass_on, read_env_file
 from pytest_vllm.profile.importers.draft import Draft
+from pytest_vllm.profile.importers.envfile import dotenv
 from pytest_vllm.profile.importers.pick import Candidate, pick
 from pytest_vllm.profile.importers.shellwords import Word, resolved
-from pytest_vllm.profile.importers.variables import Variables, dotenv
+from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
 from pytest_vllm.profile.secrets import secret_name
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import containerline
 from pytest_vllm.profile.importers.container import without_prefix
+from pytest_vllm.profile.importers.envfile import dotenv
 from pytest_vllm.profile.importers.shell import read_command
+from pytest_vllm.profile.importers.shellprefix import is_run
 from pytest_vllm.profile.importers.shellwords import Word
-from pytest_vllm.profile.importers.variables import DOLLAR, Variables, dotenv
+from pytest_vllm.profile.importers.variables import DOLLAR, Variables
 from pytest_vllm.profile.importers.vllmline import program_length
 from pytest_vllm.profile.secrets import secret_text
 
@@ -44,7 +46,7 @@ def read_unit(origin: Origin) -> Draft:
     start = _start(origin, entries)
     words = without_prefix(_words(origin, start))
     texts = [word.text for word in words]
-    if not containerline.is_run(texts) and not program_length(texts):
+    if not is_run(texts) and not program_length(texts):
         raise origin.problem(
             start.line, f"ExecStart runs {texts[0]}, not vLLM", "name the file that starts vLLM"
         )
