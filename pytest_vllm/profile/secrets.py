@@ -18,14 +18,18 @@ _SHAPED = re.compile(
 )
 #: The password of a URL; a name such as `${PASSWORD}` in its place is none.
 _IN_URL = re.compile(r"([a-z][a-z0-9+.-]*://[^/@\s:]*:)(?![$\ue001])[^/@\s]+@")
-_IN_QUERY = re.compile(r"([?&;](?:[\w-]*[_-])?(?:token|key|secret|password|sig|signature|apikey)=)(?!\$)[^&\s\"']+", re.IGNORECASE)
+_IN_QUERY = re.compile(
+    r"([?&;](?:[\w-]*[_-])?(?:token|key|secret|password|sig|signature|apikey)=)(?!\$)[^&\s\"']+",
+    re.IGNORECASE,
+)
 _IN_HEADER = re.compile(
     r"((?:authorization|api-key|x-api-key)[\"']?\s*[:=]\s*)(?:(?:bearer|basic|token)(?:\s+|%20))?(?!\$)[^\s\"',]+",
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"(\bbearer(?:\s+|%20))(?!\$)[^\s\"',]{6,}", re.IGNORECASE)
 _GIVEN = re.compile(
-    r"((?:^|[\s\"'`,{(])(?:--?)?([A-Za-z_][\w.-]*)[\"']?(\s*[=:]\s*|\s+))([\"']?)([^\s\"'`,;)}]+)", re.IGNORECASE
+    r"((?:^|[\s\"'`,{(])(?:--?)?([A-Za-z_][\w.-]*)[\"']?(\s*[=:]\s*|\s+))([\"']?)([^\s\"'`,;)}]+)",
+    re.IGNORECASE,
 )
 _SAFE = {"", "none", "empty", "not-needed"}
 

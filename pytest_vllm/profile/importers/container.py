@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.profile.importers.marks import secret_mark
 from pytest_vllm.profile.importers.shellaccount import account, emitted
 from pytest_vllm.profile.importers.shellprefix import nested
 from pytest_vllm.profile.importers.shellrun import Run
@@ -14,7 +15,6 @@ from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import Value
 from pytest_vllm.profile.importers.shellwords import Word
-from pytest_vllm.profile.importers.variables import secret_mark
 from pytest_vllm.profile.importers.vllmline import program_length, read_arguments
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Wo
         if value.uses or name in chosen.prefix.env:
             draft.set_env(name, emitted(draft, value, lenient=True), chosen.line)
     account(draft, run, chosen, used, ", which is run before vLLM,")
-    draft.note(words[at].line, f"the shell around vLLM ({' '.join(word.text for word in words[:at])}) is left out")
+    draft.note(
+        words[at].line, f"the shell around vLLM ({' '.join(word.text for word in words[:at])}) is left out"
+    )
     return inner
 
 
@@ -123,12 +125,36 @@ def read_gpus(draft: Draft, text: str, line: int) -> None:
 
 
 def read_device(draft: Draft, text: str, line: int) -> None:
-    """`--device`: a CDI name asks for a GPU; another device has no place in a profile."""
-    if re.match(r"[\w.-]+/gpu=", text):
+    """`--device`: a CDI name of NVIDIA asks for a GPU; any other device is passed in as it stands."""
+    if re.match(r"nvidia\.com/gpu=", text):
         known = draft.server.get("gpus")
         draft.set("gpus", [*(known if isinstance(known, list) else []), text], line)
     else:
-        draft.lost(line, f"the device {text}")
+        add(draft, "devices", text, line)
+
+
+def add(draft: Draft, key: str, text: str, line: int) -> None:
+    """One more entry of a list in `[server]`."""
+    draft.set(key, [*draft.server.get(key, []), text], line)
+
+
+def read_ulimit(draft: Draft, text: str, line: int) -> None:
+    """`memlock=-1`, `nofile=1024:4096`."""
+    name, _, limit = text.partition("=")
+    draft.set("ulimits", {**draft.server.get("ulimits", {}), name: limit}, line)
+
+
+def read_runtime(draft: Draft, text: str, line: int) -> None:
+    """`runtime: nvidia` asks for the GPUs that NVIDIA_VISIBLE_DEVICES names; another runtime is kept by name."""
+    if text != "nvidia":
+        if text != "runc":
+            draft.set("runtime", text, line)
+        return
+    visible = draft.env.get("NVIDIA_VISIBLE_DEVICES", "all")
+    if "gpus" in draft.server or visible in ("none", "void", ""):
+        return
+    draft.set("gpus", "all" if visible == "all" or not isinstance(visible, str) else visible.split(","), line)
+    draft.note(line, f"the runtime nvidia became gpus = {draft.server['gpus']!r}")
 
 
 def read_volume(draft: Draft, text: str, line: int) -> None:

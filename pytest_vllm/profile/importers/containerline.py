@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.draft import Draft
+from pytest_vllm.profile.importers.envfile import dotenv, plain
+from pytest_vllm.profile.importers.ledger import Ledger
+from pytest_vllm.profile.importers.marks import DOLLAR, secret_mark
 from pytest_vllm.profile.importers.runoptions import SHORT, SWITCHES, VALUED
 from pytest_vllm.profile.importers.shellwords import Word, resolved
-from pytest_vllm.profile.importers.envfile import dotenv, plain
-from pytest_vllm.profile.importers.marks import DOLLAR, secret_mark
 from pytest_vllm.profile.secrets import secret_name
 from pytest_vllm.profile.words import unknown
 
@@ -21,8 +22,15 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
     from pytest_vllm.profile.importers.variables import Variables
 
-#: Options that say how it is started, not what.
-_SILENT = frozenset({"detach", "interactive", "tty", "quiet", "sig-proxy", "replace", "pull"})
+#: Options about the terminal of whoever types the line.
+_TERMINAL = frozenset({"detach", "interactive", "tty", "quiet", "sig-proxy"})
+#: Options without effect on the server.
+_WITHOUT_EFFECT = """
+replace pull init label l hostname log-driver log-opt no-healthcheck health-cmd health-interval
+health-retries health-start-interval health-start-period health-timeout expose stop-signal stop-timeout
+annotation cidfile pidfile conmon-pidfile sdnotify tls-verify
+"""
+_SILENT = frozenset(_WITHOUT_EFFECT.split())
 
 
 def read_run(origin: Origin, words: list[Word], variables: Callable[[Draft], Variables]) -> Draft:
@@ -43,20 +51,35 @@ def read_into(draft: Draft, words: list[Word], names: Variables) -> None:
     """Put a run line into a draft. Raises ImportProblem for an option that no engine has."""
     engine, origin = draft.server["launcher"], draft.origin
     start = 1 + next(at for at, word in enumerate(words[1:], 1) if word.text in ("run", "create"))
-    reader = _RunLine(draft, words, start, names)
+    reader = RunLine(draft, words, start, names)
     for name, value, line in reader.options():
         reader.option(name, value, line)
+    if reader.runtime[0]:
+        container.read_runtime(draft, *reader.runtime)
     rest = resolved(words[reader.at :], names)
     if not rest:
         raise origin.problem(words[0].line, f"`{engine} run` names no image", "complete the line")
     draft.set("image", rest[0].text, rest[0].line)
     container.read_start(draft, reader.entrypoint, rest[1:], names)
+    reader.idle.close(draft)
 
 
-class _RunLine:
+class RunLine:
+    """The options of a run line, one after the other.
+
+    Args:
+        draft: what they are put into.
+        words: the line.
+        at: where its options begin.
+        names: what names in it stand for.
+    """
+
     def __init__(self, draft: Draft, words: list[Word], at: int, names: Variables) -> None:
+        """Begin at an option."""
         self.draft, self.words, self.at, self.names = draft, words, at, names
         self.entrypoint: list[Word] = []
+        self.runtime = ("", 0)
+        self.idle = Ledger()
 
     def options(self) -> Iterator[tuple[str, str, int]]:
         """Long name, value (raw) and line of each option; ends at the image."""
@@ -108,10 +131,11 @@ class _RunLine:
             read_env_file(draft, value, line)
         elif name == "entrypoint":
             self.entrypoint = [Word(one, line) for one in container.split(value)]
-        elif name == "runtime" and value == "nvidia":
-            draft.server.setdefault("gpus", "all")
-            draft.note(line, 'the runtime nvidia became gpus = "all"')
-        elif not _production(draft, name, value) and name not in _SILENT:
+        elif name == "runtime":
+            self.runtime = (value, line)
+        elif name in _SILENT:
+            self.idle.idle(line, f"--{name}")
+        elif not _production(draft, name, value) and name not in _TERMINAL:
             draft.lost(line, f"--{name}" + (f" {value}" if value else ""))
 
     def _env(self, raw: str, line: int) -> None:
@@ -137,6 +161,14 @@ def _production(draft: Draft, name: str, value: str) -> bool:
     return True
 
 
+def _add(key: str, draft: Draft, value: str, line: int) -> None:
+    container.add(draft, key, value, line)
+
+
+def _set(key: str, draft: Draft, value: str, line: int) -> None:
+    draft.set(key, value, line)
+
+
 _READERS: dict[str, Callable[[Draft, str, int], None]] = {
     "gpus": container.read_gpus,
     "device": container.read_device,
@@ -144,6 +176,11 @@ _READERS: dict[str, Callable[[Draft, str, int], None]] = {
     "mount": container.read_mount,
     "shm-size": container.read_shm,
     "ipc": container.read_ipc,
+    "ulimit": container.read_ulimit,
+    **{name: partial(_add, name) for name in ("cap-add", "cap-drop", "group-add")},
+    "user": partial(_set, "user"),
+    "workdir": partial(_set, "workdir"),
+    "privileged": lambda draft, value, line: draft.set("privileged", value.lower() != "false", line),
 }
 
 
@@ -180,14 +217,20 @@ def read_env_file(
         draft.note(line, f"the env file {written} is not there; it is optional")
         return
     text = path.read_text("utf-8-sig", "replace")
-    names = None if names is None else replace(names, values=dict(names.values))  # the file's own count in it alone
+    names = (
+        None if names is None else replace(names, values=dict(names.values))
+    )  # the file's own count in it alone
     for name, value, number in dotenv(text) if names is not None else plain(text):
         if not name:
             draft.note(line, f"{written}:{number}: {value!r} is not an entry of an env file; it is left out")
         elif value is None:
             pass_on(draft, name, line)
         else:
-            whole = value if names is None else names.text(value, line, secret=secret_name(name), lenient=True)
+            whole = (
+                value if names is None else names.text(value, line, secret=secret_name(name), lenient=True)
+            )
             draft.set_env(name, whole.replace(DOLLAR, "$"), line, f"in {written}:{number}")
             if names is not None:
-                names.values.setdefault(name, draft.env[name] if isinstance(draft.env.get(name), str) else secret_mark(name))
+                names.values.setdefault(
+                    name, draft.env[name] if isinstance(draft.env.get(name), str) else secret_mark(name)
+                )

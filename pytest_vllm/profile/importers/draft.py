@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pytest_vllm.profile.errors import faults_of
-from pytest_vllm.profile.importers.variables import holds_secret, named_secret, unmarked
+from pytest_vllm.profile.importers.marks import holds_secret, named_secret, unmarked
 from pytest_vllm.profile.model import Profile
 from pytest_vllm.profile.secrets import redacted, secret_name, secret_text
 

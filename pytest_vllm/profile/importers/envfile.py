@@ -47,7 +47,11 @@ def plain(text: str, first: int = 1) -> Iterator[tuple[str, str | None, int]]:
             continue
         name, equals, value = line.partition("=")
         named = re.fullmatch(r"[^\s=]+", name.strip()) is not None
-        yield (name.strip(), value.replace("$", DOLLAR) if equals else None, number) if named else ("", line, number)
+        yield (
+            (name.strip(), value.replace("$", DOLLAR) if equals else None, number)
+            if named
+            else ("", line, number)
+        )
 
 
 def _closing(value: str, quote: str) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.shelltree import Script
 
 _INSTRUCTIONS = ("FROM", "ENTRYPOINT", "CMD", "RUN", "COPY")
 
@@ -29,7 +30,12 @@ def read_shell(origin: Origin, service: str | None) -> Draft:
     """The one command of a script that starts vLLM. Raises ImportProblem when there is none, or a choice."""
     _no_dockerfile(origin)
     state = State(origin.folder, origin.environ, origin.home, origin.shown)
-    run = Run(origin, parsed(origin.text, origin), state).follow()
+    return read_script(origin, parsed(origin.text, origin), state, service)
+
+
+def read_script(origin: Origin, script: Script, state: State, service: str | None) -> Draft:
+    """The one command of a script that starts vLLM, from a state on. Raises ImportProblem as `read_shell`."""
+    run = Run(origin, script, state).follow()
     found = _distinct([one for one in run.starts if _is_vllm(one.texts)])
     candidates = [Candidate(_name(one, found), one.line) for one in found]
     _none_but_others(origin, run, found)
@@ -90,7 +96,9 @@ def _home(text: str, origin: Origin) -> str:
 
 
 def _no_dockerfile(origin: Origin) -> None:
-    first = [line.split(maxsplit=1)[0] for line in origin.text.splitlines() if line.strip() and line[0] != "#"]
+    first = [
+        line.split(maxsplit=1)[0] for line in origin.text.splitlines() if line.strip() and line[0] != "#"
+    ]
     if "FROM" in first[:5] and any(word in _INSTRUCTIONS for word in first[1:] or first):
         fix = "build it, and name the docker run line, the compose file or the manifest that starts it"
         raise origin.problem(0, "a Dockerfile: it describes an image, not how a server is started", fix)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pytest_vllm.profile.importers.marks import holds_secret
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
-from pytest_vllm.profile.importers.variables import holds_secret
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -57,7 +57,9 @@ def merged(ways: list[tuple[Arm, State]]) -> State:
 
 
 def _remark(name: str, one: _Known, two: _Known, arm: Arm) -> Remark:
-    decided = "is not decided here" if arm.found.truth is None else "is decided by what lies outside of the script"
+    decided = (
+        "is not decided here" if arm.found.truth is None else "is decided by what lies outside of the script"
+    )
     here, else_ = _shown(one), _shown(two)
     return Remark(arm.line, f"{name} is {here}, or {else_}: `{arm.shown}` {decided}; {here} is taken")
 

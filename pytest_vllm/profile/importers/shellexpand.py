@@ -144,7 +144,15 @@ class Expander:
             yield Part(value, quoted)
 
     def _operated(
-        self, node: Node, known: Value, operator: str, rest: list[Node], name: str, *, quoted: bool, secret: bool
+        self,
+        node: Node,
+        known: Value,
+        operator: str,
+        rest: list[Node],
+        name: str,
+        *,
+        quoted: bool,
+        secret: bool,
     ) -> Iterator[Part]:
         given = known.text != "" if operator.startswith(":") else not self.state.unset(known)
         last = operator[-1:]
@@ -264,12 +272,16 @@ class Expander:
 
     def _not_run(self, node: Node, why: str) -> Value:
         text = self.script.text(node)
-        return Value(text, (Remark(self.script.line(node), f"{self.script.shown(node)} {why}"),), outside=True)
+        return Value(
+            text, (Remark(self.script.line(node), f"{self.script.shown(node)} {why}"),), outside=True
+        )
 
 
 def _empty(remark: Remark) -> Remark:
     """The remark of a name that is not set, where a shell leaves the whole word out."""
-    return Remark(remark.line, f"{remark.text.partition(';')[0]}: it is left empty") if remark.fatal else remark
+    return (
+        Remark(remark.line, f"{remark.text.partition(';')[0]}: it is left empty") if remark.fatal else remark
+    )
 
 
 def _trimmed(text: str, operator: str, pattern: str) -> str:

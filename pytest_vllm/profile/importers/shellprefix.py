@@ -29,10 +29,11 @@ _PREFIXES = {
     "setsid": (),
 }
 #: Programs that only name vLLM, or start it on another machine or in a container that is described elsewhere.
-_NAMING = frozenset(
-    """echo printf grep egrep pgrep pkill kill ps which type command-v alias log info warn error man help sed awk cat
-    tee ssh scp kubectl oc docker podman nerdctl docker-compose pip pip3 apt sbatch rsync test [ if watch""".split()
-)
+_TALK = """
+echo printf grep egrep pgrep pkill kill ps which type command-v alias log info warn error man help sed awk
+cat tee ssh scp kubectl oc docker podman nerdctl docker-compose pip pip3 apt sbatch rsync test [ if watch
+"""
+_NAMING = frozenset(_TALK.split())
 _STRINGS = ("tmux", "screen", "su", "script", "runuser", "gnome-terminal", "xterm")
 
 
@@ -65,7 +66,9 @@ def stripped(words: Words) -> tuple[Words, Prefix]:
         if name not in _PREFIXES:
             break
         at += 1
-        while at < len(words) and (words[at][0].text.startswith("-") or _ASSIGNMENT.fullmatch(words[at][0].text)):
+        while at < len(words) and (
+            words[at][0].text.startswith("-") or _ASSIGNMENT.fullmatch(words[at][0].text)
+        ):
             value, line = words[at]
             at += 1
             found = _ASSIGNMENT.fullmatch(value.text)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pytest_vllm.profile.importers.marks import holds_secret, secret_mark
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
-from pytest_vllm.profile.importers.variables import holds_secret, secret_mark
 from pytest_vllm.profile.secrets import secret_name, secret_text
 
 if TYPE_CHECKING:

@@ -50,7 +50,11 @@ UNDECIDED = Outcome(None, outside=True)
 
 def outcome(node: Node, expander: Expander) -> Outcome:
     """What a condition comes to."""
-    inner = [child for child in node.children if child.type not in ("[", "]", "[[", "]]", "((", "))", "(", ")", ";")]
+    inner = [
+        child
+        for child in node.children
+        if child.type not in ("[", "]", "[[", "]]", "((", "))", "(", ")", ";")
+    ]
     kind = node.type
     if kind in ("test_command", "parenthesized_expression", "compound_statement") and len(inner) == 1:
         return outcome(inner[0], expander)
@@ -100,7 +104,9 @@ def _both(left: Node, operator: Node, right: Node, expander: Expander) -> Outcom
         return _compared(sign, *values, exact=True)
     if left.type in ("unary_expression", "binary_expression") or right.type == "binary_expression":
         return UNDECIDED
-    return _compared(sign, _text(left, expander), _text(right, expander), exact=right.type in ("string", "raw_string"))
+    return _compared(
+        sign, _text(left, expander), _text(right, expander), exact=right.type in ("string", "raw_string")
+    )
 
 
 def _compared(sign: str, left: Value, right: Value, *, exact: bool) -> Outcome:

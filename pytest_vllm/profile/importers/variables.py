@@ -6,7 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.marks import DOLLAR, SECRET, holds_secret, named_secret, secret_mark, unmarked
+from pytest_vllm.profile.importers.marks import (
+    DOLLAR,
+    secret_mark,
+)
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ _SHELL = re.compile(
 _KUBERNETES = re.compile(rf"\$\((?P<bare>{_NAME})\)(?P<name>)(?P<op>)(?P<word>)")
 _CALL = re.compile(r"\$\([^)]*\)|`[^`]*`")
 
+
 @dataclass
 class Variables:
     """What the names of a text stand for.
@@ -30,7 +34,8 @@ class Variables:
         note: told of a value that was taken from outside: (line, words).
         values: set by the text itself, before the environment.
         outer: the environment; empty where the text's own program does not see it.
-        kind: `shell`, `compose` ($$ is a dollar), `kubernetes` ($(NAME)) or `plain` (nothing is a name).
+        kind: `shell`, `compose` ($$ is a dollar), `kubernetes` ($(NAME)), `unit` (a
+            systemd unit, where no command is run) or `plain` (nothing is a name).
         lenient: an unset name is empty, with a note, rather than an error.
     """
 

@@ -116,8 +116,8 @@ def test_notes_name_what_was_left_behind() -> None:
         "what follows is read as meant",
         f"rtx5090-qwq-awq.sh:4: {said}",
         (
-            "rtxpro6000-gguf.sh:2: `huggingface-cli download Qwen/Qwen3-32B-GGUF qwen3-32b-q5_k_m.gguf` "
-            "is not carried over"
+            "rtxpro6000-gguf.sh:2: `huggingface-cli download Qwen/Qwen3-32B-GGUF qwen3-32b-q5_k_m.gguf "
+            "--local-dir ./models` is not carried over"
         ),
         f"rtxpro6000.service:22: {said}",
         f"rtxpro6000-docker.service:9: {said}",
