@@ -69,6 +69,24 @@ class ServerPart(Part):
     """Size of /dev/shm as `docker run --shm-size` takes it: `64g` is 64 GiB."""
     ipc: str | None = None
     """IPC namespace: `host` or `private`."""
+    devices: list[str] = Field(default_factory=list)
+    """Devices that are not NVIDIA's GPUs: `/dev/kfd`, `/dev/dri`, `/dev/infiniband/uverbs0:/dev/…:rwm`, CDI names."""
+    cap_add: list[str] = Field(default_factory=list)
+    """Capabilities that the container gets: `SYS_PTRACE`, `IPC_LOCK`."""
+    cap_drop: list[str] = Field(default_factory=list)
+    """Capabilities that it loses."""
+    group_add: list[str] = Field(default_factory=list)
+    """Groups that its user is in besides, by name or number: `video`, `render`."""
+    ulimits: dict[str, str] = Field(default_factory=dict)
+    """Limits as `docker run --ulimit` takes them: `{ memlock = "-1", nofile = "1024:4096" }`."""
+    privileged: bool = False
+    """Whether it may do all that its host can."""
+    runtime: str | None = None
+    """The runtime that starts it, such as `habana`; for NVIDIA's GPUs it is `gpus` that counts."""
+    user: str | None = None
+    """Who it runs as: `1000:1000`."""
+    workdir: str | None = None
+    """The folder that its program starts in."""
     entrypoint: list[str] | None = None
     """Replaces the image's entry point."""
     command: list[str] | None = None

@@ -89,7 +89,7 @@ def detected(origin: Origin) -> str:
         return "systemd"
     if re.search(r"^kind:", text, re.MULTILINE) and re.search(r"^apiVersion:", text, re.MULTILINE):
         return "kubernetes"
-    if re.search(r"^services:", text, re.MULTILINE):
+    if re.search(r"^(?:services|include):", text, re.MULTILINE):
         return "compose"
     if re.search(r"\b(?:docker|podman|nerdctl) |\bvllm serve\b|\bapi_server\b", text):
         return "shell"

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.draft import Draft
+from pytest_vllm.profile.importers.marks import secret_mark
 from pytest_vllm.profile.importers.pick import Candidate, pick
 from pytest_vllm.profile.importers.shellwords import Word, resolved
-from pytest_vllm.profile.importers.variables import Variables, secret_mark
+from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
 
 if TYPE_CHECKING:
