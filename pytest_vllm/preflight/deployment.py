@@ -35,6 +35,10 @@ _SCALE |= {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 #: Flags that figures are computed from, and what they can be.
 COUNTED = {
     "tensor-parallel-size": (1, 10**4),
+    "pipeline-parallel-size": (1, 10**4),
+    "data-parallel-size": (1, 10**5),
+    "max-loras": (1, 10**5),
+    "max-lora-rank": (1, 10**5),
     "max-num-seqs": (1, 10**7),
     "max-num-batched-tokens": (1, 10**9),
     "block-size": (1, 10**6),
@@ -295,16 +299,15 @@ class Deployment:
     def sized(self) -> Figures | None:
         """Figures where they tell what memory is needed; None where something changes weights or cache.
 
-        Quantising while loading, offloading, replicas that share experts, caches of other types.
+        Quantising while loading, offloading, context parallelism, caches of types whose size is not known.
         """
         dtype = str(self.given("kv-cache-dtype") or "auto")
-        shared = self.on("enable-expert-parallel") and self.whole("data-parallel-size", 1) > 1
         changed = (
             self.has("quantization") and self.quantization == "none",
             any(self.number(flag) for flag in ("cpu-offload-gb", "offload-group-size") if self.has(flag)),
-            shared,
             self.whole("decode-context-parallel-size", 1) > 1,
-            self.whole("pipeline-parallel-size", 1) > 1,
+            self.whole("prefill-context-parallel-size", 1) > 1,
+            self.has("hf-overrides"),
             dtype not in KV_BYTES,
         )
         return None if any(changed) else self.figures

@@ -8,7 +8,7 @@ token, W bytes of weights that a step reads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -255,7 +255,9 @@ class Figures:
     def full_contexts(self) -> float | None:
         """Sequences of `max-model-len` tokens that fit at once; None when the length is not set in tokens."""
         length = self.args.get("max-model-len")
-        return self.kv_cache_tokens / length if isinstance(length, int) and length > 0 else None
+        if self.pool is None or not isinstance(length, int) or length <= 0:
+            return None
+        return self.kv_cache_bytes / self.devices / self.pool.request_bytes
 
     def step_seconds(self, batch: int, context: int) -> float:
         """The least time of a decode step: max((W(B) + B*c*K) / bandwidth, 2*P_active*B / FLOPs)."""
@@ -272,7 +274,12 @@ class Figures:
 
     def batch(self, streams: int, context: int = CONTEXT) -> int:
         """How many of these streams run at once: no more than `max-num-seqs`, nor than the cache holds."""
-        return max(1, min(streams, self.max_num_seqs, self.kv_cache_tokens // max(context, 1)))
+        length = max(context, 1)
+        held = pool(self.cache_layers, replace(self.serving, length=length, drafted=0, caching=False))
+        most = min(streams, self.max_num_seqs)
+        if held is None:  # no cache, or of a kind that is not understood: nothing limits them for certain
+            return max(1, most)
+        return max(1, min(most, int(self.kv_cache_bytes / self.devices // held.request_bytes)))
 
     def aggregate_ceiling(self, streams: int, context: int = CONTEXT) -> float:
         """Tokens per second of all streams together; those that do not fit wait."""
@@ -294,7 +301,7 @@ class Figures:
             case "prefill-tok-s":
                 return self.prefill_ceiling()
             case "kv-cache-tokens":
-                return float(self.kv_cache_tokens)
+                return float(self.kv_cache_tokens) if self.pool else None
             case "kv-cache":
                 return self.kv_cache_bytes
         return None
@@ -312,7 +319,7 @@ class Figures:
             "weight-bytes": round(self.weight_bytes),
             "kv-bytes-per-token": self.kv_bytes_per_token,
             "kv-cache-bytes": round(self.kv_cache_bytes),
-            "kv-cache-tokens": self.kv_cache_tokens,
+            "kv-cache-tokens": self.kv_cache_tokens if self.pool else None,
             "full-contexts": _rounded(self.full_contexts),
             "max-num-seqs": self.max_num_seqs,
             "decode-tok-s": _rounded(self.decode_ceiling()),
@@ -337,4 +344,6 @@ def figures_of(profile: Profile, rootdir: Path) -> Figures | None:
     if profile.hardware is None:
         return None
     model = recognised(profile, rootdir).model
-    return None if model is None else Figures(profile, load_hardware(profile.hardware, rootdir), model)
+    if model is None or not model.certain:  # a speed is not judged by the figures of a likeness
+        return None
+    return Figures(profile, load_hardware(profile.hardware, rootdir), model)

@@ -35,21 +35,19 @@ class Recognised:
     how: str
 
 
-def recognised(
-    profile: Profile, rootdir: Path, *, environ: Mapping[str, str] = os.environ, config: Path | None = None
-) -> Recognised:
-    """The model of a profile.
+def recognised(profile: Profile, rootdir: Path, environ: Mapping[str, str] = os.environ) -> Recognised:
+    """The model of a profile. Its `model` may be a config.json, or the folder that holds one.
 
     Args:
         profile: the profile.
         rootdir: where the project's own model files lie.
         environ: where HF_HOME and HF_HUB_CACHE are looked up.
-        config: a config.json that was named for it.
 
     Raises ProfileError when the file or the config.json that is named cannot be read.
     """
-    if config is not None:
-        return Recognised(from_config(config), str(config))
+    if profile.model and (profile.model.endswith(".json") or "/" in profile.model):
+        file = rootdir / Path(profile.model).expanduser()
+        return Recognised(from_config(file), str(file))
     repo = profile.server.model
     name = profile.model or model_of_repo(repo, rootdir)
     if name:
