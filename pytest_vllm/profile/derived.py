@@ -189,16 +189,19 @@ class Figures:
         caching = not self._older("0.28") if asked is None else bool(asked)
         if self.args.get("no-enable-prefix-caching") is True:
             caching = False
+        asynchronous = not (
+            self.args.get("no-async-scheduling") is True or self.args.get("async-scheduling") is False
+        )
         return Serving(
             split=self.devices,
             stages=self.stages,
             dtype=self.cache_dtype,
             block=self.block_size,
             length=self.length,
-            in_flight=self.max_num_batched_tokens,
+            in_flight=self.max_num_batched_tokens * (1 if self._older("0.21") or not asynchronous else 2),
             drafted=self.drafted,
             caching=caching,
-            by_length=not self._older("0.19"),
+            by_length=not self._older("0.20.1"),
         )
 
     @cached_property

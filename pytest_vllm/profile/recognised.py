@@ -74,7 +74,7 @@ def by_name(repo: str) -> ModelFile | None:
 def served_names(profile: Profile) -> list[str]:
     """Names that stand for the model elsewhere in the arguments: a hint where the model is a path."""
     args = profile.server.args
-    found: list[str] = []
+    found = [profile.server.served_model_name] if profile.server.served_model_name else []
     for flag in ("hf-config-path", "tokenizer", "served-model-name"):
         given = args.get(flag)
         found += [str(one) for one in (given if isinstance(given, list) else [given]) if one]

@@ -44,8 +44,10 @@ def _kind(given: dict[str, Any]) -> Quantization:
     method = str(given.get("quant_method", "")).lower()
     algorithm = str(given.get("quant_algo", "")).lower()
     text = json.dumps(given).lower()
-    if method in ("awq", "gptq", "mxfp4"):
-        return {"awq": "awq", "gptq": "gptq", "mxfp4": "mxfp4"}[method]  # type: ignore[return-value]
+    if method == "awq":
+        return "awq"
+    if method == "gptq":
+        return "int8" if given.get("bits") == 8 else "gptq"
     if "mxfp4" in text:
         return "mxfp4"
     if "nvfp4" in text or (group := _group(given)).get("type") == "float" and group.get("num_bits") == 4:
@@ -53,7 +55,9 @@ def _kind(given: dict[str, Any]) -> Quantization:
     if method in ("fp8", "fbgemm_fp8") or "fp8" in algorithm or group.get("type") == "float":
         return "fp8"
     bits = group.get("num_bits") or given.get("bits") or given.get("w_bit")
-    return {4: "int4", 8: "int8"}.get(bits, "none")  # type: ignore[return-value, call-overload]
+    if bits == 4:
+        return "int4"
+    return "int8" if bits == 8 else "none"
 
 
 def _group(given: dict[str, Any]) -> dict[str, Any]:
