@@ -54,6 +54,7 @@ class Options:
     api_key_env: str = "VLLM_API_KEY"
     launcher: str | None = None
     image: str | None = None
+    model_config: Path | None = None
     tool_parser: str | None = None
     reasoning_parser: str | None = None
     tier: str = "gate"
@@ -120,6 +121,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add.one("launcher", "how to start the server, instead of the profile's launcher", choices=LAUNCHERS)
     add.one("image", "container image to start, instead of the profile's", metavar="REF")
+    add.one("model-config", "the model's config.json, where it cannot be found by itself", metavar="FILE")
     add.one("tool-parser", "read calls by this tool parser, instead of the profile's", metavar="NAME")
     add.one("reasoning-parser", "read thoughts by this reasoning parser, or none", metavar="NAME")
     add.one("tier", "run checks up to this tier (default gate)", choices=TIERS)
@@ -150,6 +152,7 @@ def read_options(config: pytest.Config) -> Options:
         api_key_env=read("api-key-env") or "VLLM_API_KEY",
         launcher=read("launcher"),
         image=read("image"),
+        model_config=_path(config, read("model-config")),
         tool_parser=read("tool-parser"),
         reasoning_parser=read("reasoning-parser"),
         tier=read("tier") or "gate",

@@ -78,6 +78,8 @@ def _imported(options: Options, notes: list[str]) -> Profile:
 
 def _adjusted(profile: Profile, options: Options) -> Profile:
     changes: dict[str, object] = {}
+    if options.model_config:
+        profile = profile.model_copy(update={"model": str(options.model_config)})
     if options.url:
         changes |= {"launcher": "attach", "url": options.url}
         if os.environ.get(options.api_key_env) and profile.server.api_key is None:

@@ -249,7 +249,7 @@ class Profile(Part):
     hardware: str | None = None
     """The hardware file: memory, bandwidth and FLOPs."""
     model: str | None = None
-    """The model file: layers, heads, bytes per weight."""
+    """The model file: layers, heads, bytes per weight; or the path of a config.json."""
     server: ServerPart = Field(default_factory=ServerPart)
     boot: BootPart = Field(default_factory=BootPart)
     record: RecordPart = Field(default_factory=RecordPart)
