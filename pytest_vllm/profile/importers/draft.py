@@ -32,6 +32,7 @@ class Draft:
         self.volumes: list[str] = []
         self.deployment: dict[str, Any] = {"kind": kind}
         self.expect: dict[str, Any] = {}
+        self.hardware = ""
         self._notes: list[tuple[int, str]] = []
         self._lines: dict[tuple[str, ...], int] = {}
 
@@ -129,6 +130,8 @@ class Draft:
                 key: value for key, value in self.deployment.items() if value not in (None, [], {})
             },
         }
+        if self.hardware:
+            raw["hardware"] = self.hardware
         try:
             found = Profile.model_validate(raw)
         except ValidationError as error:

@@ -217,7 +217,7 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(ImportProblem) as caught:
         imported(file, environ={})
 
-    assert str(caught.value) == f"{file}: not UTF-8 text (byte 4); name the file that starts vLLM"
+    assert str(caught.value) == f"{file}: not UTF-8 text (it looks like a program (ELF)); name the file that starts vLLM"
 
 
 def test_files_from_editors_that_mark_them(tmp_path: Path) -> None:
