@@ -84,16 +84,24 @@ def origin_of(path_or_text: str | Path, environ: Mapping[str, str]) -> Origin:
 
 def piped() -> str:
     """The text of standard input, for a file named `-`. Raises ImportProblem when nothing is piped in."""
-    descriptor = sys.__stdin__.fileno() if sys.__stdin__ else 0
     try:
-        if os.isatty(descriptor):
-            raise ImportProblem("-: standard input is a terminal; pipe the text in: helm template … | …")
-        text = decoded(read_descriptor(descriptor))
+        if sys.stdin is None or sys.stdin.isatty():
+            raise Unreadable("is a terminal")
+        text = decoded(_standard_input())
+        if not text.strip():
+            raise Unreadable("is empty")
     except (Unreadable, OSError) as error:
-        raise ImportProblem(f"-: standard input {error}") from error
-    if not text.strip():
-        raise ImportProblem("-: standard input is empty; pipe the text in: helm template … | …")
+        said = f"-: standard input {error}"
+        raise ImportProblem(f"{said}; pipe the text in: helm template NAME CHART | …") from error
     return text.rstrip() + "\n"
+
+
+def _standard_input() -> bytes:
+    try:
+        descriptor = sys.stdin.fileno()
+    except (OSError, ValueError):  # no file behind it
+        return sys.stdin.read(MOST).encode()
+    return read_descriptor(descriptor)
 
 
 def _is_text(given: str) -> bool:

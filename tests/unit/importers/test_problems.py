@@ -24,6 +24,11 @@ PROBLEMS = {
     "a YAML of something else": (
         "a.yaml",
         "scrape_configs: []\n",
+        ": it looks like a Prometheus configuration; it starts no vLLM: name the file that does",
+    ),
+    "a YAML of nobody": (
+        "a.yaml",
+        "colour: blue\n",
         ": nothing here starts vLLM: none of its keys is a flag of vLLM; name the file that does",
     ),
     "tabs": (
