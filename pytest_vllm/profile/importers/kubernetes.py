@@ -40,8 +40,8 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     """The vLLM container of a manifest. Raises ImportProblem for none, and for a choice nobody made."""
     texts = documents(origin)
     every = [place for document in texts for place in places(document)]
-    found = [place for place in every if runs_vllm(place.node)]
-    others = [place for place in every if not runs_vllm(place.node)]
+    found = [place for place in every if runs_vllm(place)]
+    others = [place for place in every if not runs_vllm(place)]
     if not found:
         _nowhere(origin, texts, others)
     names = labels(found)

@@ -80,6 +80,7 @@ class ContainerReader:
         words = [*start[0], *start[1]]
         names = self.names
         if words and _SHELL.fullmatch(words[0].text):
+            start = [[word for at, word in enumerate(words) if at != 2 or word.text != "--"], []]
             names = Variables(draft.origin, draft.note, self.names.values, lenient=True)
         container.read_start(draft, start[0], start[1], names)
         self.account.read(self.node.get("command"), self.node.get("args"))

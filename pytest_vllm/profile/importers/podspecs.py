@@ -46,7 +46,7 @@ class Place:
         own = self.node.get("name").text
         name = self.owner.get("metadata", "name").text or own
         roles = [
-            table.get("name").text if part.isdigit() else part
+            table.get("name").text or table.get("groupName").text if part.isdigit() else part
             for part, table in zip(self.path, [*self.above[1:], self.pod], strict=True)
             if part not in _PLAIN
         ]
@@ -84,14 +84,16 @@ def _is_container(node: Node) -> bool:
     return bool(node.get("image").text) and any(node.get(key) for key in ("command", "args"))
 
 
-def runs_vllm(node: Node) -> bool:
-    """Whether a container starts vLLM's server. A command that is another program does not."""
+def runs_vllm(place: Place) -> bool:
+    """Whether a container starts vLLM's server. A command that is another program does not, nor does Ray."""
+    node = place.node
     command, args = (
         [one.text for one in node.get(key).items if one.text] for key in ("command", "args")
     )
     words = [*command, *args]
     started = program_length(words) or any("api_server" in one or "vllm serve" in one for one in words)
-    if command or (args and not args[0].startswith("-") and " " in args[0]):
+    in_ray = any(part in ("headGroupSpec", "workerGroupSpecs") for part in place.path)
+    if command or in_ray or (args and not args[0].startswith("-") and " " in args[0]):
         return bool(started)
     return container.runs_vllm(node.get("image").text, words)
 

@@ -66,5 +66,7 @@ def _is_guide(origin: Origin) -> bool:
     """Prose with commands in it. A lone fence around commands is what people paste."""
     if _suffix(origin) in ("md", "markdown", "rst", "mdx"):
         return True
+    if _suffix(origin) in ("yaml", "yml", "json"):
+        return False
     parts = re.split(r"^[ \t]*```[^\n]*$", origin.text, flags=re.MULTILINE)
     return bool(_FENCE.search(origin.text)) and any(_HEADING.search(one) for one in parts[::2])
