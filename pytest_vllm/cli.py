@@ -128,7 +128,9 @@ def show(
 
 @app.command("import")
 def import_(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="A file, - for standard input, or container:NAME.")],
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file, - for standard input, or container:NAME.")
+    ],
     service: Annotated[str | None, typer.Option(help="Which vLLM server, where FILE has several.")] = None,
     kind: Annotated[
         str | None, typer.Option(help="compose, kubernetes, systemd, shell or config; else found out.")

@@ -71,9 +71,7 @@ def read_descriptor(descriptor: int, most: int = MOST, silence: float = SILENCE)
         parts.append(part)
         size += len(part)
         if size > most:
-            raise Unreadable(
-                f"holds more than {most / 2**20:g} MiB; give the part of it that starts vLLM"
-            )
+            raise Unreadable(f"holds more than {most / 2**20:g} MiB; give the part of it that starts vLLM")
     return b"".join(parts)
 
 

@@ -43,7 +43,10 @@ def unknown_flags(args: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Flags that no version of vLLM in the facts has, each with what is wrong with it."""
     for name in args:
         if not _NAME.fullmatch(name):
-            yield name, f"{name!r} in [server.args] cannot be a flag of vLLM: write it without dashes in front"
+            yield (
+                name,
+                f"{name!r} in [server.args] cannot be a flag of vLLM: write it without dashes in front",
+            )
         elif flag_status(name).state == "unknown":
             yield name, _unknown(name)
 

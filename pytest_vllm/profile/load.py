@@ -71,9 +71,7 @@ def _extended(document: Document, rootdir: Path) -> list[Document]:
     return [base]
 
 
-def _checked(
-    document: Document, bases: list[Document], environ: Mapping[str, str] | None
-) -> dict[str, Any]:
+def _checked(document: Document, bases: list[Document], environ: Mapping[str, str] | None) -> dict[str, Any]:
     """One document's own tables, hyphenated and resolved; every fault in it is reported at its line."""
     written = {key: value for key, value in document.raw.items() if key != "extends"}
     faults = list(_spelled_twice(written))

@@ -25,6 +25,7 @@ KINDS = {
     "systemd": "a systemd unit",
     "shell": "a vllm serve, docker run or podman run line",
     "config": "vLLM's --config YAML",
+    "recipe": "a recipe of the vLLM project",
 }
 _CONTAINER = "container:"
 _FORMS = f"{', '.join(KINDS.values())}, or {_CONTAINER}NAME"
@@ -103,6 +104,10 @@ def _read(origin: Origin, kind: str, service: str | None) -> Draft:
         from pytest_vllm.profile.importers.configfile import read_config
 
         return read_config(origin)
+    if kind == "recipe":
+        from pytest_vllm.profile.importers.recipe import read_recipe
+
+        return read_recipe(origin, service)
     if kind == "shell":
         from pytest_vllm.profile.importers.shell import read_shell
 

@@ -50,6 +50,8 @@ def hardware_named(text: str) -> str:
     if "mig" in words:
         return ""
     for wanted, name in _GPUS:
-        if all(any(re.fullmatch(rf"(?:rtx|nvidia|geforce|amd)?{one}", word) for word in words) for one in wanted):
+        if all(
+            any(re.fullmatch(rf"(?:rtx|nvidia|geforce|amd)?{one}", word) for word in words) for one in wanted
+        ):
             return name
     return ""

@@ -11,7 +11,10 @@ _COPY = "copy the command that starts vLLM out of it"
 OTHERS = {
     "markdown": ("a guide in Markdown", f"{_COPY}: pytest-vllm import -"),
     "notebook": ("a Jupyter notebook", _COPY),
-    "dockerfile": ("a Dockerfile", "build it, and give the docker run line or the compose file that starts the image"),
+    "dockerfile": (
+        "a Dockerfile",
+        "build it, and give the docker run line or the compose file that starts the image",
+    ),
     "python": ("a Python program", "give the line that starts it, or the vllm serve line it stands for"),
     "javascript": ("a JavaScript program", _LINE),
     "hcl": ("HCL (Terraform, Nomad or Packer)", _LINE),
@@ -33,13 +36,15 @@ OTHERS = {
     "skypilot": ("a SkyPilot task", "copy the commands of its run: into a script"),
     "dstack": ("a dstack configuration", "copy its commands: into a script"),
     "chart": ("a Helm chart's Chart.yaml", "render it: helm template NAME CHART | pytest --vllm-from=-"),
-    "values": ("the values of a Helm chart", "render it: helm template NAME CHART -f FILE | pytest --vllm-from=-"),
-    "template": ("a template that is not rendered", "render it: helm template NAME CHART | pytest --vllm-from=-"),
-    "kustomization": ("a kustomization", "render it: kubectl kustomize . | pytest --vllm-from=-"),
-    "recipe": (
-        "a recipe with several variants",
-        "choose one, and give the vllm serve line that the recipe's page shows for it",
+    "values": (
+        "the values of a Helm chart",
+        "render it: helm template NAME CHART -f FILE | pytest --vllm-from=-",
     ),
+    "template": (
+        "a template that is not rendered",
+        "render it: helm template NAME CHART | pytest --vllm-from=-",
+    ),
+    "kustomization": ("a kustomization", "render it: kubectl kustomize . | pytest --vllm-from=-"),
     "ray-serve": ("a Ray Serve configuration", _LINE),
     "ray-cluster": ("a Ray cluster's configuration", _LINE),
     "litellm": ("a LiteLLM configuration", "it starts no vLLM: name the file that does"),
@@ -103,10 +108,16 @@ BY_TEXT = {
         r'(?: +"[^"\n]*")* *\{\s*$',
         _MULTI,
     ),
-    "powershell": re.compile(r"\A\s*(?:@echo off|param\()|^\s*(?:Write-Host|Set-Location)\b", _MULTI | re.IGNORECASE),
-    "template": re.compile(r"\{\{-?\s*(?:\.Values|\.Release|\.Chart|include\b|if\b|range\b|with\b|define\b|template\b)|\{%-?\s*\w+"),
+    "powershell": re.compile(
+        r"\A\s*(?:@echo off|param\()|^\s*(?:Write-Host|Set-Location)\b", _MULTI | re.IGNORECASE
+    ),
+    "template": re.compile(
+        r"\{\{-?\s*(?:\.Values|\.Release|\.Chart|include\b|if\b|range\b|with\b|define\b|template\b)|\{%-?\s*\w+"
+    ),
     "makefile": re.compile(r"^\.PHONY\s*:|^[A-Za-z][\w.-]*:[^\n=]*\n\t\S", _MULTI),
-    "log": re.compile(r"\A(?:\S+ +\| )?(?:\([^)\n]*\) )?(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d"),
+    "log": re.compile(
+        r"\A(?:\S+ +\| )?(?:\([^)\n]*\) )?(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d"
+    ),
     "toml": re.compile(r"^\[(?:server(?:\.\w+)?|project|tool\.[^\]]+|limits|expect)\]\s*$", _MULTI),
     "ini": re.compile(r"\A(?:\s*[#;][^\n]*\n|\s*\n)*\[[^\]\n]+\]\s*(?:[#;].*)?\n"),
 }

@@ -76,7 +76,9 @@ def origin_of(path_or_text: str | Path, environ: Mapping[str, str]) -> Origin:
     try:
         text = read_bounded(path)
     except Unreadable as error:
-        what = "name a file, or container:NAME" if "cannot" in str(error) else "name the file that starts vLLM"
+        what = (
+            "name a file, or container:NAME" if "cannot" in str(error) else "name the file that starts vLLM"
+        )
         hint = "" if ";" in str(error) else f"; {what}"
         raise ImportProblem(f"{given}: {error}{hint}") from error
     return Origin(text, given, path.absolute().parent, environ)

@@ -214,4 +214,5 @@ class ContainerReader:
             name = hardware_named(value.text) if _GPU_LABELS.fullmatch(label.lower()) else ""
             if name:
                 self.draft.hardware = name
+                self.account.read(value)
                 self.draft.note(value.line, f"{label} {value.text} became hardware = {name}")

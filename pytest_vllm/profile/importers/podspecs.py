@@ -87,9 +87,7 @@ def _is_container(node: Node) -> bool:
 def runs_vllm(place: Place) -> bool:
     """Whether a container starts vLLM's server. A command that is another program does not, nor does Ray."""
     node = place.node
-    command, args = (
-        [one.text for one in node.get(key).items if one.text] for key in ("command", "args")
-    )
+    command, args = ([one.text for one in node.get(key).items if one.text] for key in ("command", "args"))
     words = [*command, *args]
     started = program_length(words) or any("api_server" in one or "vllm serve" in one for one in words)
     in_ray = any(part in ("headGroupSpec", "workerGroupSpecs") for part in place.path)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FORMS = (
     "a docker-compose file, a Kubernetes manifest, a systemd unit, "
-    "a vllm serve, docker run or podman run line, vLLM's --config YAML, or container:NAME"
+    "a vllm serve, docker run or podman run line, vLLM's --config YAML, a recipe of the vLLM project, or container:NAME"
 )
 VLLM = "image: vllm/vllm-openai:v0.32.0"
 
@@ -210,7 +210,7 @@ def test_an_unknown_kind() -> None:
 
     assert str(caught.value) == (
         "unknown kind 'composer'; did you mean 'compose'? "
-        "(one of compose, config, kubernetes, shell, systemd)"
+        "(one of compose, config, kubernetes, recipe, shell, systemd)"
     )
 
 
@@ -222,7 +222,10 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(ImportProblem) as caught:
         imported(file, environ={})
 
-    assert str(caught.value) == f"{file}: not UTF-8 text (it looks like a program (ELF)); name the file that starts vLLM"
+    assert (
+        str(caught.value)
+        == f"{file}: not UTF-8 text (it looks like a program (ELF)); name the file that starts vLLM"
+    )
 
 
 def test_files_from_editors_that_mark_them(tmp_path: Path) -> None:
