@@ -81,7 +81,7 @@ def _imported(options: Options, notes: list[str]) -> Profile:
 
 
 def _hardware(given: str | None, rootdir: Path) -> dict[str, str]:
-    """The hardware that every profile is judged by, if any was given. Raises ProfileError on an unknown one."""
+    """What `--vllm-hardware` changes in every profile. Raises ProfileError on an unknown one."""
     if given is None:
         return {}
     known = hardware_names(rootdir)

@@ -6,13 +6,13 @@ import os
 import select
 import stat
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.errors import ProfileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 #: Bytes of a file that describes a deployment. The largest rendered charts, definitions included, have 2 MiB.
 MOST = 4 * 2**20

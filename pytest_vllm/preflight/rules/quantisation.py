@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.facts import flags
 from pytest_vllm.preflight.rule import ERROR, NOTE, WARNING, Finding, drop, put, rule
+from pytest_vllm.profile.flags import not_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -55,7 +55,8 @@ def imported(
     """The profile of a deployment.
 
     Args:
-        path_or_text: a file, `-` for standard input, `container:NAME` of a container that is there, or the text itself.
+        path_or_text: a file, `-` for standard input, the text itself, or `container:NAME` of a container
+            that is there.
         kind: one of KINDS; found from the content unless told otherwise.
         service: which vLLM server, where a file describes several.
         environ: where variables come from, `os.environ` unless told otherwise.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _LINE = "give the vllm serve or docker run line that it stands for"
+_RENDER = "render it: helm template NAME CHART"
 _COPY = "copy the command that starts vLLM out of it"
 
 #: Kind -> (what it looks like, the next step).
@@ -35,14 +36,14 @@ OTHERS = {
     "ansible": ("an Ansible playbook", _COPY),
     "skypilot": ("a SkyPilot task", "copy the commands of its run: into a script"),
     "dstack": ("a dstack configuration", "copy its commands: into a script"),
-    "chart": ("a Helm chart's Chart.yaml", "render it: helm template NAME CHART | pytest --vllm-from=-"),
+    "chart": ("a Helm chart's Chart.yaml", f"{_RENDER} | pytest --vllm-from=-"),
     "values": (
         "the values of a Helm chart",
-        "render it: helm template NAME CHART -f FILE | pytest --vllm-from=-",
+        f"{_RENDER} -f FILE | pytest --vllm-from=-",
     ),
     "template": (
         "a template that is not rendered",
-        "render it: helm template NAME CHART | pytest --vllm-from=-",
+        f"{_RENDER} | pytest --vllm-from=-",
     ),
     "kustomization": ("a kustomization", "render it: kubectl kustomize . | pytest --vllm-from=-"),
     "ray-serve": ("a Ray Serve configuration", _LINE),
@@ -98,7 +99,8 @@ BY_TEXT = {
     "key": re.compile(r"\A\s*-----BEGIN [A-Z ]+-----"),
     "xml": re.compile(r"\A\s*<(?:\?xml|!doctype|html)\b", re.IGNORECASE),
     "python": re.compile(
-        r"\A#!.*\bpython|^(?:from [\w.]+ import |import [\w.]+(?: as \w+)?\s*$|def \w+\(|class \w+[(:]|if __name__ ==)",
+        r"\A#!.*\bpython|^(?:from [\w.]+ import |import [\w.]+(?: as \w+)?\s*$"
+        r"|def \w+\(|class \w+[(:]|if __name__ ==)",
         _MULTI,
     ),
     "dockerfile": re.compile(r"\A(?:\s*#[^\n]*\n|\s*ARG [^\n]*\n|\s*\n)*\s*FROM +\S+", re.IGNORECASE),

@@ -86,15 +86,15 @@ def origin_of(path_or_text: str | Path, environ: Mapping[str, str]) -> Origin:
 
 def piped() -> str:
     """The text of standard input, for a file named `-`. Raises ImportProblem when nothing is piped in."""
+    fix = "pipe the text in: helm template NAME CHART | …"
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ImportProblem(f"-: standard input is a terminal; {fix}")
     try:
-        if sys.stdin is None or sys.stdin.isatty():
-            raise Unreadable("is a terminal")
         text = decoded(_standard_input())
-        if not text.strip():
-            raise Unreadable("is empty")
     except (Unreadable, OSError) as error:
-        said = f"-: standard input {error}"
-        raise ImportProblem(f"{said}; pipe the text in: helm template NAME CHART | …") from error
+        raise ImportProblem(f"-: standard input {error}; {fix}") from error
+    if not text.strip():
+        raise ImportProblem(f"-: standard input is empty; {fix}")
     return text.rstrip() + "\n"
 
 

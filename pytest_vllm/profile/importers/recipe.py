@@ -31,15 +31,20 @@ def read_recipe(origin: Origin, service: str | None) -> Draft:
     if chosen not in names:
         raise origin.problem(variants.line, unknown("variant", chosen, names))
     variant, account = variants.get(chosen), Account()
-    image = variant.get("docker_image") if variant.get("docker_image") else model.get("docker_image")
+    image = variant.get("docker_image") or model.get("docker_image")
     draft = Draft(origin, "docker" if image.text else "process", "shell")
     if image.text:
         draft.set("image", image.text, image.line)
-    name = variant.get("model_id") if variant.get("model_id") else model.get("model_id")
+    name = variant.get("model_id") or model.get("model_id")
     draft.set("model", name.text, name.line)
     account.read(image, name, model.get("model_id"))
     for table, args, env in ((model, "base_args", "base_env"), (variant, "extra_args", "extra_env")):
-        read_arguments(draft, [Word(one.text, one.line) for one in table.get(args).items])
+        words = [Word(part, one.line) for one in table.get(args).items for part in _words(one.text)]
+        if "--omni" in (word.text for word in words):
+            raise origin.problem(
+                words[0].line, "it starts vLLM-Omni, which is another server", "none is read"
+            )
+        read_arguments(draft, words)
         for variable, value in table.get(env).pairs:
             draft.set_env(variable, value.text, value.line)
         account.read(table.get(args), table.get(env))
@@ -51,3 +56,8 @@ def read_recipe(origin: Origin, service: str | None) -> Draft:
     if others and not service:
         draft.note(variants.line, f"the variant {chosen} is taken; others by --vllm-service=NAME: {others}")
     return draft
+
+
+def _words(text: str) -> list[str]:
+    """An argument; some recipes write a flag and its value as one, which their page splits."""
+    return text.split(None, 1) if text.startswith("--") else [text]

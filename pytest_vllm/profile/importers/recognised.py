@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pytest_vllm.profile.importers import systemd
 from pytest_vllm.profile.importers.looks import BY_SUFFIX, BY_TEXT, OTHERS
 from pytest_vllm.profile.importers.yamlkinds import kind_of_yaml
 
@@ -24,8 +25,6 @@ def kind_of(origin: Origin, forms: str) -> str:
         origin: the text.
         forms: what can be read, for people.
     """
-    from pytest_vllm.profile.importers import systemd
-
     text = origin.text
     if not text.strip():
         raise origin.problem(0, "the file is empty", f"name {forms}")
@@ -33,23 +32,19 @@ def kind_of(origin: Origin, forms: str) -> str:
         raise _refused(origin, "markdown")
     if (suffix := _suffix(origin)) in BY_SUFFIX:
         raise _refused(origin, BY_SUFFIX[suffix])
-    if systemd.SECTION.search(text):
-        return "systemd"
-    if _SHELL.match(text):
-        return "shell"
+    if systemd.SECTION.search(text) or _SHELL.match(text):
+        return "shell" if _SHELL.match(text) else "systemd"
     for name, pattern in BY_TEXT.items():
         if pattern.search(text):
             raise _refused(origin, name)
-    kind = kind_of_yaml(origin)
+    kind = kind_of_yaml(origin) or ("shell" if _STARTS.search(text) else "")
     if kind in OTHERS:
         raise _refused(origin, kind)
-    if kind:
-        return kind
-    if _STARTS.search(text):
-        return "shell"
-    if suffix in ("yaml", "yml") or re.search(r"^[\w-]+:(?:\s|$)", text, re.MULTILINE):
-        return "config"
-    raise origin.problem(0, "nothing here starts vLLM", f"name {forms}")
+    if not kind and (suffix in ("yaml", "yml") or re.search(r"^[\w-]+:(?:\s|$)", text, re.MULTILINE)):
+        kind = "config"
+    if not kind:
+        raise origin.problem(0, "nothing here starts vLLM", f"name {forms}")
+    return kind
 
 
 def _suffix(origin: Origin) -> str:

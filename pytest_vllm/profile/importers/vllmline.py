@@ -176,7 +176,7 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
 
 
 def _guessed(given: list[str]) -> Any:
-    """The value of a flag whose type nobody knows: a number where it is one, so that it comes out the same."""
+    """The value of a flag of no known type: a number only where it comes out the same."""
     if not given:
         return True
     value = _number(given[0], "int")

@@ -31,6 +31,7 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
         "workflow",
         (
             frozenset({"on", "jobs"}),
+            frozenset({"suite", "tests"}),
             frozenset({"jobs", "workflows"}),
             frozenset({"stages"}),
             frozenset({"steps"}),
@@ -97,24 +98,21 @@ def _like_yaml(origin: Origin) -> bool:
 def _table(tables: list[Node], *, json: bool) -> str:
     first = tables[0]
     keys = {key for key, _ in first.pairs}
-    if any(one.get("apiVersion") and one.get("kind") for one in tables):
-        return "kubernetes"
-    if "services" in keys and not {"resources", "decode"} & keys:
-        return "compose"
-    if first.get("models") and any(one.get("cmd") for _, one in first.get("models").pairs):
-        return "llama-swap"
     known = [key for key in keys if flag_of(canonical(key)) or key in ("model", "model_tag", "model-tag")]
-    if "on" in keys and "jobs" in keys:
-        return "workflow"
-    for kind, groups in _TOP:
-        if any(group <= keys for group in groups) and not len(known) * 2 > len(keys):
-            return kind
+    found = ""
+    if any(one.get("apiVersion") and one.get("kind") for one in tables):
+        found = "kubernetes"
+    elif "services" in keys and not {"resources", "decode"} & keys:
+        found = "compose"
+    elif first.get("models") and any(one.get("cmd") for _, one in first.get("models").pairs):
+        found = "llama-swap"
+    elif len(known) * 2 <= len(keys):
+        fitting = (kind for kind, groups in _TOP if any(group <= keys for group in groups))
+        jobs = [one for _, one in first.pairs if one.get("script") or one.get("steps")]
+        found = next(fitting, "workflow" if jobs else "")
     if {"Config", "HostConfig"} <= keys:
-        return "inspect"
-    if json and not known:
-        return "json"
-    jobs = [one for _, one in first.pairs if one.get("script") or one.get("steps")]
-    return "workflow" if jobs else "config"
+        found = "inspect"
+    return found or ("json" if json and not known else "config")
 
 
 def _list(found: Node) -> str:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 FORMS = (
     "a docker-compose file, a Kubernetes manifest, a systemd unit, "
-    "a vllm serve, docker run or podman run line, vLLM's --config YAML, a recipe of the vLLM project, or container:NAME"
+    "a vllm serve, docker run or podman run line, vLLM's --config YAML, a recipe of the vLLM project, "
+    "or container:NAME"
 )
 VLLM = "image: vllm/vllm-openai:v0.32.0"
 
