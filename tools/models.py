@@ -16,17 +16,52 @@ from typing import Any
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "fixtures" / "models" / "catalogue.json"
-_DROPPED = (
-    "_name_or_path auto_map bos_token_id eos_token_id pad_token_id initializer_range torch_dtype dtype "
-    "transformers_version use_cache hidden_act rms_norm_eps rope_theta rope_scaling rope_parameters id2label "
-    "label2id attention_dropout attention_bias norm_topk_prob router_aux_loss_coef scoring_func topk_method "
-    "topk_group n_group routed_scaling_factor hidden_dropout architectures_of task_specific_params"
-).split()
-_SEEING = "vision_config audio_config".split()
-_TOWER = (
-    "hidden_size d_model embed_dim num_hidden_layers depth encoder_layers intermediate_size encoder_ffn_dim "
-    "spatial_merge_size out_hidden_size deepstack_visual_indexes model_type"
-).split()
+_DROPPED = [
+    "_name_or_path",
+    "auto_map",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "initializer_range",
+    "torch_dtype",
+    "dtype",
+    "transformers_version",
+    "use_cache",
+    "hidden_act",
+    "rms_norm_eps",
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "id2label",
+    "label2id",
+    "attention_dropout",
+    "attention_bias",
+    "norm_topk_prob",
+    "router_aux_loss_coef",
+    "scoring_func",
+    "topk_method",
+    "topk_group",
+    "n_group",
+    "routed_scaling_factor",
+    "hidden_dropout",
+    "architectures_of",
+    "task_specific_params",
+]
+_SEEING = ["vision_config", "audio_config"]
+_TOWER = [
+    "hidden_size",
+    "d_model",
+    "embed_dim",
+    "num_hidden_layers",
+    "depth",
+    "encoder_layers",
+    "intermediate_size",
+    "encoder_ffn_dim",
+    "spatial_merge_size",
+    "out_hidden_size",
+    "deepstack_visual_indexes",
+    "model_type",
+]
 _LISTED = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
 _PARTS = ("self_attn", ".attn.", "linear_attn", "mixer", "shared_expert")
 _KEPT_OF_QUANTISATION = ("quant_method", "quant_algo", "moe_quant_algo", "format", "bits", "group_size")

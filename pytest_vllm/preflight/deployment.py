@@ -111,7 +111,9 @@ class Deployment:
                 return None
             args[flag] = int(value) if value.is_integer() else value
         server = self.profile.server.model_copy(update={"args": args})
-        return Figures(self.profile.model_copy(update={"server": server}), self.hardware, self.model, self.draft)
+        return Figures(
+            self.profile.model_copy(update={"server": server}), self.hardware, self.model, self.draft
+        )
 
     @property
     def image(self) -> Image | None:

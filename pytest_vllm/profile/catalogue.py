@@ -31,9 +31,7 @@ _STORED: tuple[tuple[str, Quantization], ...] = (
     (r"w8a8|w8a16|int8|8bit", "int8"),
 )
 _GGUF = re.compile(r"(?:^|[-_.:])((?:iq|q)\d(?:_[0-9a-z]+)*)(?=$|[-_.:])")
-_NOISE = re.compile(
-    r"-(?:quantized|unsloth|bnb|hf|bf16|fp16|gguf|marlin|dynamic|[012]\d[0-3]\d)(?=-|$)"
-)
+_NOISE = re.compile(r"-(?:quantized|unsloth|bnb|hf|bf16|fp16|gguf|marlin|dynamic|[012]\d[0-3]\d)(?=-|$)")
 _KIND = re.compile(r"-(?:instruct|chat|it|base|thinking|preview)(?=-|$)")
 _ACTIVE = re.compile(r"-a\d+(?:\.\d+)?b(?=-|$)")
 

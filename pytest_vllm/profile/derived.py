@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts import batch_defaults, flags, release_key
+from pytest_vllm.facts import batch_defaults, flags, version_of
 from pytest_vllm.profile.caches import KV_BYTES, CacheLayers, as_full
 from pytest_vllm.profile.capacity import Pool, Serving, pool
 from pytest_vllm.profile.hardware import GIB, Hardware, load_hardware
@@ -130,7 +130,11 @@ class Figures:
     def speculation(self) -> dict[str, Any]:
         """`speculative-config` as a table; empty without speculation, or where it is not one."""
         given = self.args.get("speculative-config")
-        return {str(key).replace("-", "_"): value for key, value in given.items()} if isinstance(given, dict) else {}
+        return (
+            {str(key).replace("-", "_"): value for key, value in given.items()}
+            if isinstance(given, dict)
+            else {}
+        )
 
     @property
     def drafted(self) -> int:
@@ -173,7 +177,7 @@ class Figures:
         return found
 
     def _older(self, version: str) -> bool:
-        key, bound = release_key(self.profile.server.vllm_version), release_key(version)
+        key, bound = version_of(self.profile.server.vllm_version), version_of(version)
         return key is not None and bound is not None and key < bound
 
     @property

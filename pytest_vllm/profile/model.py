@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
 from pytest_vllm.profile import units, values
-from pytest_vllm.profile.flags import checked_args, image_version
+from pytest_vllm.profile.flags import checked_args, covered, image_version, unknown_flags
 from pytest_vllm.profile.limits import Bound, Duration, Limits
 from pytest_vllm.profile.table import Part, faults
 
@@ -99,6 +99,19 @@ class ServerPart(Part):
     """Whether it fits on the machine beside the other profiles of a run."""
     args: Args = Field(default_factory=dict)
     """Exactly vLLM's flags without dashes: `true` is a bare flag, a table is JSON."""
+
+    @model_validator(mode="after")
+    def _known_flags(self) -> ServerPart:
+        """A flag that no release has is a slip, where a release is what starts."""
+        found = list(unknown_flags(self.args)) if self.facts_hold else []
+        if found:
+            raise faults([(("args", name), text) for name, text in found])
+        return self
+
+    @property
+    def facts_hold(self) -> bool:
+        """Whether what pytest-vllm knows of vLLM's releases holds for this one."""
+        return covered(self.launcher, self.image, self.version)
 
     @property
     def vllm_version(self) -> str:

@@ -50,7 +50,7 @@ def _kind(given: dict[str, Any]) -> Quantization:
         return "int8" if given.get("bits") == 8 else "gptq"
     if "mxfp4" in text:
         return "mxfp4"
-    if "nvfp4" in text or (group := _group(given)).get("type") == "float" and group.get("num_bits") == 4:
+    if "nvfp4" in text or ((group := _group(given)).get("type") == "float" and group.get("num_bits") == 4):
         return "nvfp4"
     if method in ("fp8", "fbgemm_fp8") or "fp8" in algorithm or group.get("type") == "float":
         return "fp8"

@@ -1,6 +1,6 @@
 """Models on GPUs, as vLLM logged their memory or somebody published it, and the same computed.
 
-    python -m tests.unit.profile.memory.pairs    # the table of docs/roofline.md
+python -m tests.unit.profile.memory.pairs    # the table of docs/roofline.md
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ def table() -> list[str]:
             logged = pair.measured[name]
             what = _UNITS.get(name) or f"tokens in {pair.measured['available']:g} GiB"
             model = f"{pair.model} ({pair.served})" if pair.served else pair.model
-            shown = [f"{value:,.2f}" if "GiB of" in what or name == "needed" else f"{value:,.0f}" for value in (logged, ours)]
+            shown = [
+                f"{value:,.2f}" if "GiB of" in what or name == "needed" else f"{value:,.0f}"
+                for value in (logged, ours)
+            ]
             row = [model, where, what, *shown, f"{ours / logged - 1:+.1%}", pair.url]
             lines.append(f"| {' | '.join(row)} |")
     return lines
