@@ -297,8 +297,3 @@ def _too_long(d: Deployment) -> str | None:
         "or decreasing "
         f"`max_model_len` when initializing the engine. {_SEE}"
     )
-
-
-def shown_environment(environ: dict[str, str]) -> list[str]:
-    """Names of VLLM_* variables."""
-    return sorted(name for name in environ if re.match(r"VLLM_[A-Z]", name))
