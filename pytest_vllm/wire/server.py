@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts.timeline import release_key
+from pytest_vllm.wire.policy import Access
 from pytest_vllm.wire.recording import Request
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Server:
         simulated: whether this is the simulator and no vLLM.
         api_key: the key requests carry; never printed.
         models: every id that `/v1/models` lists.
+        access: what was said about the way to it: authorities, client certificate, proxy.
     """
 
     url: str
@@ -52,6 +54,7 @@ class Server:
     simulated: bool = False
     api_key: str | None = field(default=None, repr=False)
     models: tuple[str, ...] = ()
+    access: Access = field(default_factory=Access, repr=False)
 
     def can(self, name: str) -> bool:
         """Whether the server has this capability."""
