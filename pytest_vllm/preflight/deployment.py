@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from packaging.version import InvalidVersion, Version
-
-from pytest_vllm.facts import canonical, flags, nearest, release_key, versions
+from pytest_vllm.facts import Version, canonical, flags, nearest, version_of, versions
 from pytest_vllm.preflight.image import Image, image_of
 from pytest_vllm.profile.derived import Figures
 from pytest_vllm.profile.hardware import hardware_names, load_hardware
@@ -19,8 +17,6 @@ from pytest_vllm.profile.modelfile import KV_BYTES, load_model, model_of_repo
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-    from packaging.specifiers import SpecifierSet
 
     from pytest_vllm.preflight.host import Host
     from pytest_vllm.profile.hardware import Hardware
@@ -68,7 +64,7 @@ class Deployment:
     @property
     def version_known(self) -> bool:
         """Whether the profile tells the version; facts are the newest version's otherwise."""
-        return release_key(self.version) is not None
+        return version_of(self.version) is not None
 
     @property
     def exact(self) -> bool:
@@ -84,15 +80,11 @@ class Deployment:
     @cached_property
     def release(self) -> Version:
         """The version to compare; the newest known when the profile tells none."""
-        text = self.version.partition("+")[0] if self.version_known else nearest("")
-        try:
-            return Version(Version(text.removeprefix("v")).public)
-        except InvalidVersion:
-            return Version(nearest(self.version))
+        return version_of(self.version) or Version(nearest(""))
 
-    def within(self, wanted: SpecifierSet) -> bool:
+    def within(self, wanted: str) -> bool:
         """Whether the version is in a range."""
-        return wanted.contains(self.release, prereleases=True)
+        return self.release.within(wanted)
 
     def at_least(self, version: str) -> bool:
         """Whether the version is this or newer; a post release counts as its release."""
@@ -121,7 +113,7 @@ class Deployment:
     @property
     def in_container(self) -> bool:
         """Whether it runs in a container."""
-        return self.profile.server.launcher in ("docker", "podman")
+        return self.profile.server.kind.container
 
     @cached_property
     def here(self) -> Host | None:
@@ -131,13 +123,13 @@ class Deployment:
         """
         assumed = "nvidia" if self.profile.server.gpus else "none"
         vendor = self.hardware.vendor if self.hardware else assumed
-        elsewhere = self.profile.server.launcher in ("attach", "sim")
+        elsewhere = not self.profile.server.kind.starts_vllm
         return None if elsewhere or self.host is None or not self.host.has(vendor) else self.host
 
     @property
     def simulated(self) -> bool:
         """Whether no vLLM runs at all."""
-        return self.profile.server.launcher == "sim"
+        return self.profile.server.kind.simulated
 
     @property
     def capability(self) -> tuple[int, int] | None:

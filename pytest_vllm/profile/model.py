@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
 from pytest_vllm.profile import units, values
 from pytest_vllm.profile.flags import checked_args, image_version
 from pytest_vllm.profile.limits import Bound, Duration, Limits
@@ -35,7 +36,7 @@ class Secret(Part):
     """The environment variable that holds it where pytest runs."""
 
 
-LauncherName = Literal["docker", "podman", "process", "attach", "sim"]
+LauncherName = Literal["docker", "podman", "process", "attach", "sim"]  # facts/launchers.py, as a type
 
 EnvValue = Annotated[str | Secret, BeforeValidator(values.environment_value)]
 Gpus = Annotated[str | int | list[str] | None, BeforeValidator(values.gpus)]
@@ -110,6 +111,11 @@ class ServerPart(Part):
     def vllm_version(self) -> str:
         """The version of vLLM as the profile or the image's tag tells it; empty when neither does."""
         return self.version or image_version(self.image)
+
+    @property
+    def kind(self) -> LauncherKind:
+        """What is known of its launcher."""
+        return LAUNCHERS[self.launcher]
 
 
 class DeploymentPart(Part):
