@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_vllm.wire.dial import dial
+from pytest_vllm.wire.dial import INCOMPLETE, dial
 from pytest_vllm.wire.failure import Failure, TransportError
 from pytest_vllm.wire.trust import refusal
 
@@ -84,7 +84,7 @@ def ask(
         try:
             sock.settimeout(max(0.01, deadline - time.monotonic()))
             sock.sendall(message)
-            return _read(connection, sock, deadline)
+            return _read(connection, sock, deadline, route.hint)
         except TimeoutError as error:
             words = f"no complete answer from {route.where} within {timeout:g} s"
             raise TransportError(Failure.TIMEOUT_TOTAL, words) from error
@@ -99,10 +99,11 @@ def ask(
             raise TransportError(Failure.RESET, f"the connection to {route.where} broke: {error}") from error
 
 
-def _read(connection: h11.Connection, sock: socket.socket, deadline: float) -> Answer:
+def _read(connection: h11.Connection, sock: socket.socket, deadline: float, hint: str) -> Answer:
     import h11  # noqa: PLC0415 - as above
 
     head: h11.Response | None = None
+    begun = False
     body: list[bytes] = []
     while True:
         event = connection.next_event()
@@ -111,7 +112,11 @@ def _read(connection: h11.Connection, sock: socket.socket, deadline: float) -> A
             if left <= 0:
                 raise TimeoutError
             sock.settimeout(left)
-            connection.receive_data(sock.recv(65_536))
+            data = sock.recv(65_536)
+            if not data and head is None:
+                raise TransportError(Failure.TRUNCATED, f"{INCOMPLETE}{'' if begun else hint}")
+            begun = True
+            connection.receive_data(data)
         elif isinstance(event, h11.Response):
             head = event
         elif isinstance(event, h11.Data):
@@ -120,8 +125,6 @@ def _read(connection: h11.Connection, sock: socket.socket, deadline: float) -> A
                 raise TransportError(Failure.PROTOCOL, f"the answer is longer than {LIMIT >> 20} MiB")
         elif isinstance(event, h11.EndOfMessage) and head is not None:
             return Answer(head.status_code, _text(head.headers), b"".join(body))
-        elif isinstance(event, h11.ConnectionClosed):
-            raise TransportError(Failure.TRUNCATED, "the connection was closed before an answer came")
 
 
 def _text(headers: Sequence[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:

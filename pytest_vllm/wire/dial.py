@@ -19,24 +19,25 @@ from pytest_vllm.wire.trust import refusal
 if TYPE_CHECKING:
     from pytest_vllm.wire.policy import Route
 
+INCOMPLETE = "the connection closed before the response head was complete"
 _HEAD_LIMIT = 65_536
 
 
 def dial(route: Route, timeout: float) -> socket.socket:
     """Connect, and agree on TLS where it is spoken, within `timeout` seconds. Raises TransportError."""
-    deadline = time.monotonic() + timeout
+    deadline, tls = time.monotonic() + timeout, route.tls
     plain = connect(route, timeout)
-    if route.tls is None:
+    if tls is None:
         return plain
     try:
         plain.settimeout(max(0.01, deadline - time.monotonic()))
-        return route.tls.wrap_socket(plain, server_hostname=route.host)
+        return tls.wrap_socket(plain, server_hostname=route.host)
     except ssl.SSLError as error:
         plain.close()
         raise refused(error, route, timeout) from error
     except OSError as error:
         plain.close()
-        raise TransportError(Failure.TLS, f"no TLS with {route.where}: {_words(error, timeout)}") from error
+        raise unagreed(error, route, timeout) from error
 
 
 def connect(route: Route, timeout: float) -> socket.socket:
@@ -76,6 +77,13 @@ def unreached(error: OSError, route: Route, timeout: float) -> TransportError:
     if route.proxy is not None:
         return TransportError(Failure.PROXY, f"the proxy {route.proxy} cannot be reached: {words}")
     return TransportError(Failure.NO_CONNECTION, f"no connection to {route.where}: {words}")
+
+
+def unagreed(error: OSError, route: Route, timeout: float) -> TransportError:
+    """A connection stood, and the other end said nothing in TLS, or hung up on it."""
+    if isinstance(error, TransportError):
+        return error
+    return TransportError(Failure.TLS, f"no TLS with {route.where}: {_words(error, timeout)}")
 
 
 def refused(error: ssl.SSLError, route: Route, timeout: float) -> TransportError:

@@ -11,17 +11,18 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h11
 import httpx
 
-from pytest_vllm.wire.dial import connect, refused, unreached
+from pytest_vllm.wire.dial import INCOMPLETE, connect, refused, unagreed, unreached
 from pytest_vllm.wire.failure import Failure, TransportError
 from pytest_vllm.wire.framing import Framing, FramingError, framing_of
 from pytest_vllm.wire.trust import refusal
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator, Callable
 
     from pytest_vllm.wire.policy import Route
@@ -30,7 +31,6 @@ HEAD_LIMIT = 256 * 1024
 BODY_LIMIT = 64 * 1024 * 1024
 #: Seconds until a connection must stand, where nobody says.
 PATIENCE = 15.0
-INCOMPLETE = "the connection closed before the response head was complete"
 
 
 class Arrivals(httpx.AsyncByteStream):
@@ -101,7 +101,7 @@ class Arrivals(httpx.AsyncByteStream):
 class _Connection(asyncio.Protocol):
     """One request and its response on one connection."""
 
-    def __init__(self, method: str, gap: float | None, where: str) -> None:
+    def __init__(self, method: str, gap: float | None, route: Route) -> None:
         loop = asyncio.get_running_loop()
         self.head: asyncio.Future[h11.Response] = loop.create_future()
         self.over: asyncio.Future[None] = loop.create_future()
@@ -113,7 +113,7 @@ class _Connection(asyncio.Protocol):
         self.stopped = False
         self.sent_at = self.head_at = self.read_at = 0.0
         self._stop: Callable[[float, bytes], bool] | None = None
-        self._method, self._where = method, where
+        self._method, self._route = method, route
         self._gap = gap
         self._watch: asyncio.TimerHandle | None = None
         self._size = 0
@@ -207,11 +207,11 @@ class _Connection(asyncio.Protocol):
             self.lost.set_result(None)
         if isinstance(exc, ssl.SSLError) and self._framing is None:
             # in TLS 1.3 a server refuses a client's certificate only after the handshake
-            self._fail(Failure.TLS, str(refusal(exc, self._where)))
+            self._fail(Failure.TLS, str(refusal(exc, self._route.where)))
         elif self._framing is None and exc is not None:
             self._fail(Failure.RESET, f"the connection broke before a response came: {exc}")
         elif self._framing is None:
-            self._fail(Failure.TRUNCATED, INCOMPLETE)
+            self._fail(Failure.TRUNCATED, INCOMPLETE + ("" if self.read_at else self._route.hint))
         elif exc is not None and not self._framing.done:
             self._fail(Failure.RESET, f"the connection broke: {exc}")
         elif missing := self._framing.end():
@@ -290,29 +290,37 @@ class Http1Transport(httpx.AsyncBaseTransport):
 
     async def _connect(self, request: httpx.Request, limits: dict[str, float | None]) -> _Connection:
         route, patience = self._route, limits.get("connect") or PATIENCE
-        connection = _Connection(request.method, limits.get("read"), route.where)
+        connection, fault = _Connection(request.method, limits.get("read"), route), unreached
         try:
             async with asyncio.timeout(patience):
-                await self._connected(connection, patience)
+                sock = await asyncio.to_thread(connect, route, patience) if route.tls else None
+                fault = unagreed if sock else unreached
+                await self._connected(connection, sock)
         except TimeoutError as error:
-            raise unreached(TimeoutError(), route, patience) from error
+            raise fault(TimeoutError(), route, patience) from error
         except ssl.SSLError as error:
             raise await asyncio.to_thread(refused, error, route, patience) from error
         except OSError as error:
-            raise unreached(error, route, patience) from error
+            raise fault(error, route, patience) from error
         return connection
 
-    async def _connected(self, connection: _Connection, patience: float) -> None:
+    async def _connected(self, connection: _Connection, sock: socket.socket | None) -> None:
+        """Take the connection over, with TLS where a socket is given: that is connected already."""
         route, loop = self._route, asyncio.get_running_loop()
-        tls: dict[str, Any] = {"ssl": route.tls, "server_hostname": route.host} if route.secure else {}
-        if route.unix:
-            await loop.create_unix_connection(lambda: connection, route.unix)
-        elif route.tunnelled:
-            sock = await asyncio.to_thread(connect, route, patience)
+        if sock is not None:
             sock.setblocking(False)
-            await loop.create_connection(lambda: connection, sock=sock, **tls)
+            try:
+                tls = route.tls
+                await loop.create_connection(
+                    lambda: connection, sock=sock, ssl=tls, server_hostname=route.host
+                )
+            except BaseException:
+                sock.close()
+                raise
+        elif route.unix:
+            await loop.create_unix_connection(lambda: connection, route.unix)
         else:
-            await loop.create_connection(lambda: connection, *route.peer, **tls)
+            await loop.create_connection(lambda: connection, *route.peer)
 
 
 def _text(headers: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:

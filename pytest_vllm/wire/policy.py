@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_vllm.wire.proxy import Proxy, proxy_for
-from pytest_vllm.wire.trust import tls_context
+from pytest_vllm.wire.trust import SHOW, tls_context
 
 if TYPE_CHECKING:
     import ssl
@@ -110,6 +110,13 @@ class Route:
         """How TLS is spoken; None where it is not. Raises TransportError when a file cannot be used."""
         access = self.access
         return tls_context(access.ca, access.certificate, access.key) if self.secure else None
+
+    @property
+    def hint(self) -> str:
+        """What a connection may have wanted that was closed without a word."""
+        wants = self.secure and not self.access.certificate
+        # a server of Python's asyncio, as vLLM's is, sends no alert to who has no certificate
+        return f" (over TLS it may want a client certificate: {SHOW})" if wants else ""
 
     @property
     def http_url(self) -> str:

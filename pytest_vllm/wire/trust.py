@@ -13,7 +13,7 @@ _DATES, _NAMES = (9, 10), (62, 64)
 #: What OpenSSL says when the other end does not speak TLS.
 _PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")
 TRUST = 'name its authority: --vllm-ca-file=FILE, [server.tls] ca = "FILE", or SSL_CERT_FILE'
-SHOW = 'give one: --vllm-client-cert=FILE, or [server.tls] certificate = "FILE" and key'
+SHOW = '--vllm-client-cert=FILE, or [server.tls] certificate = "FILE" and key'
 
 
 def tls_context(ca: str = "", certificate: str = "", key: str = "") -> ssl.SSLContext:
@@ -60,16 +60,16 @@ def reason(error: ssl.SSLError, der: bytes = b"") -> str:
         return f"certificate verify failed: {_unverified(error, der)}"
     text = str(error).upper()
     if "CERTIFICATE_REQUIRED" in text or "CERTIFICATE REQUIRED" in text:
-        return f"the server wants a client certificate; {SHOW}"
+        return f"the server wants a client certificate; give one: {SHOW}"
     if "ALERT" in text:
-        return f"the server refused it ({_words(error)}): a client certificate may be wanted; {SHOW}"
+        return f"the server refused it ({_words(error)}): a client certificate may be wanted: {SHOW}"
     if any(word in text for word in _PLAIN):
         return f"what listens there does not speak TLS ({_words(error)})"
     return _words(error)
 
 
 def _unverified(error: ssl.SSLCertVerificationError, der: bytes) -> str:
-    said = error.verify_message or _words(error)
+    said = (error.verify_message or _words(error)).rstrip(".")
     if error.verify_code in _NAMES:
         return f"{said}; use a name that the certificate carries"
     if error.verify_code in _DATES:
