@@ -96,7 +96,8 @@ def ask(
         except TransportError:
             raise
         except OSError as error:
-            raise TransportError(Failure.RESET, f"the connection to {route.where} broke: {error}") from error
+            words = f"the connection to {route.where} broke: {error}{route.hint}"
+            raise TransportError(Failure.RESET, words) from error
 
 
 def _read(connection: h11.Connection, sock: socket.socket, deadline: float, hint: str) -> Answer:

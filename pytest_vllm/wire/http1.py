@@ -209,7 +209,8 @@ class _Connection(asyncio.Protocol):
             # in TLS 1.3 a server refuses a client's certificate only after the handshake
             self._fail(Failure.TLS, str(refusal(exc, self._route.where)))
         elif self._framing is None and exc is not None:
-            self._fail(Failure.RESET, f"the connection broke before a response came: {exc}")
+            hint = "" if self.read_at else self._route.hint
+            self._fail(Failure.RESET, f"the connection broke before a response came: {exc}{hint}")
         elif self._framing is None:
             self._fail(Failure.TRUNCATED, INCOMPLETE + ("" if self.read_at else self._route.hint))
         elif exc is not None and not self._framing.done:
