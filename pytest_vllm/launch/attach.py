@@ -16,6 +16,7 @@ from pytest_vllm.wire.ask import ask
 from pytest_vllm.wire.dial import connect, dial
 from pytest_vllm.wire.failure import Failure, TransportError
 from pytest_vllm.wire.policy import UNIX, Access, Route, route_to
+from pytest_vllm.wire.trust import SHOW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _CONNECT, _ANSWER = 2.0, 2.0
 _API = re.compile(r"/v1(/.*)?$")
+#: Bad request, forbidden, nginx's own for client certificates and for plain HTTP.
+_NOT_SO = frozenset({400, 403, 495, 496, 497})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -142,6 +145,8 @@ def check_reachable(url: str, access: Access | None = None) -> None:
         raise _no_http(route, fault) from fault
     if route.proxy and (words := _of_the_proxy(answer)):
         raise fault_of(Failure.PROXY, f"the proxy {route.proxy} answered {words} itself", url)
+    if wanted := _other_tls(answer, route):
+        raise wanted
     if answer.status in _REDIRECTS:
         to = answer.header("location")
         raise BootError(
@@ -160,6 +165,23 @@ def _of_the_proxy(answer: Answer) -> str:
     said = f"{answer.status} {answer.header(marks[0])[:80] if marks else ''}".strip()
     own = answer.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
     return said if own or (marks and answer.status >= HTTPStatus.BAD_REQUEST) else ""
+
+
+def _other_tls(answer: Answer, route: Route) -> BootError | None:
+    """What a web server in front says in plain words when TLS is not as it wants it."""
+    said = " ".join(re.sub(r"<[^>]*>", " ", answer.text[:2000]).split())[:160]
+    if answer.status not in _NOT_SO:
+        return None
+    if route.secure and not route.access.certificate and re.search(r"certificate", said, re.IGNORECASE):
+        words = f"the server answered {answer.status} {said!r}; give one: {SHOW}"
+        return fault_of(Failure.TLS, words, route.url)
+    if not route.secure and re.search(r"\bHTTPS\b", said):
+        return BootError(
+            f"what listens at {route.url} speaks TLS alone",
+            evidence=(f"GET /health: {answer.status} {said}",),
+            try_=(f"--vllm-url={route.url.replace('http://', 'https://', 1)}",),
+        )
+    return None
 
 
 def _no_http(route: Route, fault: TransportError) -> BootError:
