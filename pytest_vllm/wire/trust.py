@@ -64,7 +64,7 @@ def reason(error: ssl.SSLError, der: bytes = b"") -> str:
     if "ALERT" in text:
         return f"the server refused it ({_words(error)}): a client certificate may be wanted: {SHOW}"
     if any(word in text for word in _PLAIN):
-        return f"what listens there does not speak TLS ({_words(error)}); check the port, and the scheme of the URL"
+        return f"what listens there does not speak TLS ({_words(error)}); check port and scheme"
     return _words(error)
 
 
