@@ -48,7 +48,17 @@ def authority_in(folder: Path, names: str = "DNS:localhost,DNS:vllm.test,IP:127.
         request, extra = folder / f"{name}.csr", folder / f"{name}.ext"
         _openssl("req", *_KEY, "-subj", f"/CN={name}", "-keyout", folder / f"{name}-key.pem", "-out", request)
         extra.write_text(f"subjectAltName={names}\n")
-        signed = ["-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2", "-extfile", extra]
+        signed: list[str | Path] = [
+            "-CA",
+            ca,
+            "-CAkey",
+            ca_key,
+            "-CAcreateserial",
+            "-days",
+            "2",
+            "-extfile",
+            extra,
+        ]
         _openssl("x509", "-req", "-in", request, *signed, "-out", folder / f"{name}.pem")
     server, key = folder / "server.pem", folder / "server-key.pem"
     server.write_text(key.read_text() + server.read_text())

@@ -38,7 +38,7 @@ def way(url: str, access: Access | None = None, **environ: str) -> Route:
 )
 def test_the_environment_names_a_proxy(url: str, environ: dict[str, str], source: str | None) -> None:
     """As curl reads it, and never for this machine itself."""
-    found = way(url, **environ).proxy
+    found = route_to(url, None, environ).proxy
 
     assert (found.source if found else None) == source
     assert not found or (found.host, found.port) == ("proxy.corp", 3128)

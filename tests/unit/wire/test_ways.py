@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
+import subprocess
 import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -194,9 +195,7 @@ def test_an_own_authority_is_trusted_once_it_is_named(
 
 
 def _hash_of(certificate: Path) -> str:
-    import subprocess
-
-    command = ["openssl", "x509", "-hash", "-noout", "-in", certificate]
+    command = ["openssl", "x509", "-hash", "-noout", "-in", str(certificate)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
