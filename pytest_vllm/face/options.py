@@ -17,6 +17,28 @@ SESSION: pytest.StashKey[GateSession] = pytest.StashKey()
 #: The mark of a check, and the parameter through which several profiles reach the items.
 MARK, PROFILE_PARAM = "vllm_check", "vllm_profile_name"
 TIERS = ("smoke", "gate", "soak")
+#: What face/fixtures.py provides where a server was asked for.
+FIXTURES = (
+    "vllm_again",
+    "vllm_async_client",
+    "vllm_baseline",
+    "vllm_capabilities",
+    "vllm_client",
+    "vllm_figures",
+    "vllm_http",
+    "vllm_live_server",
+    "vllm_log",
+    "vllm_measurements",
+    "vllm_metrics",
+    "vllm_profile",
+    "vllm_profile_name",
+    "vllm_recordings",
+    "vllm_restart",
+    "vllm_roofline",
+    "vllm_server",
+    "vllm_session",
+    "vllm_timeline",
+)
 LAUNCHERS = ("docker", "podman", "process", "attach", "sim")
 
 

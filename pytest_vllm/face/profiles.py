@@ -106,7 +106,7 @@ def _adjusted(profile: Profile, options: Options, hardware: dict[str, str]) -> P
         expect = expect.model_copy(update={"version": None})
     server = profile.server.model_copy(update=changes)
     defects = [*profile.defects, *options.defects]
-    if defects and server.launcher != "sim":
+    if defects and not server.kind.simulated:
         raise pytest.UsageError(
             f"defects break the simulator, but {profile.name} is started by {server.launcher}: "
             "add --vllm-launcher=sim"

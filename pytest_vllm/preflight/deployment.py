@@ -113,7 +113,7 @@ class Deployment:
     @property
     def in_container(self) -> bool:
         """Whether it runs in a container."""
-        return self.profile.server.launcher in ("docker", "podman")
+        return self.profile.server.kind.container
 
     @cached_property
     def here(self) -> Host | None:
@@ -123,13 +123,13 @@ class Deployment:
         """
         assumed = "nvidia" if self.profile.server.gpus else "none"
         vendor = self.hardware.vendor if self.hardware else assumed
-        elsewhere = self.profile.server.launcher in ("attach", "sim")
+        elsewhere = not self.profile.server.kind.starts_vllm
         return None if elsewhere or self.host is None or not self.host.has(vendor) else self.host
 
     @property
     def simulated(self) -> bool:
         """Whether no vLLM runs at all."""
-        return self.profile.server.launcher == "sim"
+        return self.profile.server.kind.simulated
 
     @property
     def capability(self) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
 from pytest_vllm.profile import units, values
 from pytest_vllm.profile.flags import checked_args, covered, image_version, unknown_flags
 from pytest_vllm.profile.limits import Bound, Duration, Limits
@@ -35,7 +36,7 @@ class Secret(Part):
     """The environment variable that holds it where pytest runs."""
 
 
-LauncherName = Literal["docker", "podman", "process", "attach", "sim"]
+LauncherName = Literal["docker", "podman", "process", "attach", "sim"]  # facts/launchers.py, as a type
 
 EnvValue = Annotated[str | Secret, BeforeValidator(values.environment_value)]
 Gpus = Annotated[str | int | list[str] | None, BeforeValidator(values.gpus)]
@@ -68,6 +69,24 @@ class ServerPart(Part):
     """Size of /dev/shm as `docker run --shm-size` takes it: `64g` is 64 GiB."""
     ipc: str | None = None
     """IPC namespace: `host` or `private`."""
+    devices: list[str] = Field(default_factory=list)
+    """Devices that are not NVIDIA's GPUs: `/dev/kfd`, `/dev/dri`, `/dev/infiniband/uverbs0:/dev/…:rwm`, CDI names."""
+    cap_add: list[str] = Field(default_factory=list)
+    """Capabilities that the container gets: `SYS_PTRACE`, `IPC_LOCK`."""
+    cap_drop: list[str] = Field(default_factory=list)
+    """Capabilities that it loses."""
+    group_add: list[str] = Field(default_factory=list)
+    """Groups that its user is in besides, by name or number: `video`, `render`."""
+    ulimits: dict[str, str] = Field(default_factory=dict)
+    """Limits as `docker run --ulimit` takes them: `{ memlock = "-1", nofile = "1024:4096" }`."""
+    privileged: bool = False
+    """Whether it may do all that its host can."""
+    runtime: str | None = None
+    """The runtime that starts it, such as `habana`; for NVIDIA's GPUs it is `gpus` that counts."""
+    user: str | None = None
+    """Who it runs as: `1000:1000`."""
+    workdir: str | None = None
+    """The folder that its program starts in."""
     entrypoint: list[str] | None = None
     """Replaces the image's entry point."""
     command: list[str] | None = None
@@ -98,6 +117,11 @@ class ServerPart(Part):
     def vllm_version(self) -> str:
         """The version of vLLM as the profile or the image's tag tells it; empty when neither does."""
         return self.version or image_version(self.image)
+
+    @property
+    def kind(self) -> LauncherKind:
+        """What is known of its launcher."""
+        return LAUNCHERS[self.launcher]
 
 
 class DeploymentPart(Part):

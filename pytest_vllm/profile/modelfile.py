@@ -96,6 +96,12 @@ class ModelFile(Part):
     """The reasoning parser that fits its template."""
     thinking: Literal["on", "off", "none"] = "none"
     """What it does unless a request says otherwise: think, not think, or no such mode."""
+    chat_template: bool = True
+    """Whether the tokenizer brings a chat template; base models seldom have one."""
+    labels: list[str] = Field(default_factory=list)
+    """The classes of a classifier, in order; one for a reranker."""
+    sampling: dict[str, float] = Field(default_factory=dict)
+    """What the checkpoint's generation_config.json sets, by vLLM's names: temperature, top_p, top_k, …."""
     source: str
     """Where the figures come from."""
     note: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.exporters.line import run_words, shown
-from pytest_vllm.profile.exporters.words import Exported, arguments, environment
+from pytest_vllm.profile.exporters.words import HOST, Exported, arguments, environment
 from pytest_vllm.profile.flagwords import takes_position
 from pytest_vllm.profile.model import Secret
 
@@ -23,7 +23,7 @@ _PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=
 
 def unit(profile: Profile) -> Exported:
     """The unit; secrets are passed on from systemd's own environment."""
-    engine = profile.server.launcher if profile.server.launcher in ("docker", "podman") else ""
+    engine = profile.server.launcher if profile.server.kind.container else ""
     words: Words
     if engine:
         options, rest, notes = run_words(profile, engine)
@@ -52,7 +52,9 @@ def _restart(policy: str | None) -> str:
 
 
 def _lost(profile: Profile) -> tuple[str, ...]:
-    names = [name for name in ("image", "gpus", "volumes", "shm", "ipc") if getattr(profile.server, name)]
+    names = [
+        name for name in ("image", "gpus", "volumes", "shm", "ipc", *HOST) if getattr(profile.server, name)
+    ]
     return (f"{', '.join(names)}: a unit without a container cannot say it",) if names else ()
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.bounded import MOST, Unreadable, decoded, read_bounded, read_descriptor
 from pytest_vllm.profile.errors import ProfileError
+from pytest_vllm.profile.importers.marks import unmarked
+from pytest_vllm.profile.secrets import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +53,8 @@ class Origin:
 
     def problem(self, line: int, what: str, fix: str = "") -> ImportProblem:
         """The error for a fault at a line (0: the whole)."""
-        return ImportProblem(f"{self.place(line)}: {what}" + (f"; {fix}" if fix else ""))
+        text = redacted(unmarked(what + (f"; {fix}" if fix else "")))
+        return ImportProblem(f"{self.place(line)}: {text}")
 
     def path(self, written: str) -> Path:
         """A path of the text as this machine has it."""

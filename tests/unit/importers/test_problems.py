@@ -54,7 +54,7 @@ PROBLEMS = {
     "a service that is no table": (
         "a.yaml",
         "services:\n  vllm:\n",
-        ":2: the service vllm is no table; indent its keys below it",
+        ":2: the service vllm is not a table; indent its keys below it",
     ),
     "no vLLM in it": (
         "a.yaml",
@@ -149,10 +149,28 @@ PROBLEMS = {
         "[Service]\nEnvironmentFile=/none/vllm\nExecStart=/usr/bin/vllm serve a/b\n",
         ":2: the environment file /none/vllm is not there; import the unit where it runs",
     ),
-    "a Quadlet file": (
+    "a Quadlet without an image": (
         "a.container",
-        "[Container]\nImage=vllm/vllm-openai\n",
-        ": a Quadlet file, which is not read; give the podman run line it stands for",
+        "[Container]\nExec=serve a/b\n",
+        ":2: the Quadlet names no Image; complete the file",
+    ),
+    "a Quadlet of something else": (
+        "a.container",
+        "[Container]\nImage=docker.io/library/redis\n",
+        ":2: the Quadlet runs docker.io/library/redis, not vLLM; name the file that starts vLLM",
+    ),
+    "a Quadlet pod": (
+        "a.pod",
+        "[Pod]\nPodName=x\n",
+        ": a Quadlet pod: it starts no server by itself; name the .container file that starts vLLM in it",
+    ),
+    "a Dockerfile": (
+        "Dockerfile",
+        "FROM vllm/vllm-openai\nENTRYPOINT python3 -m vllm.entrypoints.openai.api_server --model a/b\n",
+        (
+            ": it looks like a Dockerfile; build it, and give the docker run line or compose file "
+            "that starts its image"
+        ),
     ),
     "an image that is no text": (
         "a.yaml",
