@@ -108,7 +108,8 @@ def _within_limits(origin: Origin) -> None:
             else ""
         )
         if wrong:
-            raise origin.problem(event.start_mark.line + 1, wrong, "give the part of it that starts vLLM")
+            line = event.start_mark.line + 1 if event.start_mark else 0
+            raise origin.problem(line, wrong, "give the part of it that starts vLLM")
 
 
 def _read(origin: Origin, loader: yaml.SafeLoader) -> list[Node]:
