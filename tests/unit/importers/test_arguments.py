@@ -20,7 +20,7 @@ def test_the_beginning_of_a_flag_is_the_flag_where_one_begins_so() -> None:
 
 def test_a_beginning_of_several_flags_is_refused() -> None:
     """VLLM refuses it too."""
-    with pytest.raises(ImportProblem, match="--max-num may be --max-num-batched-tokens, .*; write it out"):
+    with pytest.raises(ImportProblem, match=r"--max-num may be .*--max-num-batched-tokens, .*; write it out"):
         imported("vllm serve org/a --max-num 8", environ={})
 
 

@@ -82,9 +82,7 @@ def test_configuration_maps_and_secrets_of_the_file() -> None:
         (
             manifest("Pod", pod(envFrom=[{"configMapRef": {"name": "c"}}, {"secretRef": {"name": "s"}}])),
             yaml.safe_dump({"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"VLLM_X": "7"}}),
-            yaml.safe_dump(
-                {"kind": "Secret", "metadata": {"name": "s"}, "stringData": {"HF_TOKEN": "hf_Zz"}}
-            ),
+            yaml.safe_dump(secret),
         )
     )
     found = imported(text, environ={})
