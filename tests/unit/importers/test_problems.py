@@ -168,8 +168,8 @@ PROBLEMS = {
         "Dockerfile",
         "FROM vllm/vllm-openai\nENTRYPOINT python3 -m vllm.entrypoints.openai.api_server --model a/b\n",
         (
-            ": a Dockerfile: it describes an image, not how a server is started; build it, and name the docker "
-            "run line, the compose file or the manifest that starts it"
+            ": it looks like a Dockerfile; build it, and give the docker run line or compose file "
+            "that starts its image"
         ),
     ),
     "an image that is no text": (
