@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.variables import Variables
 
 _WRAPPERS = ("exec", "sudo", "nohup", "env", "time", "command", "-E")
-_SIZE = re.compile(r"\d+\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
+_SIZE = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 
 def runs_vllm(image: str, words: Sequence[str]) -> bool:

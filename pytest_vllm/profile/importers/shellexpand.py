@@ -65,15 +65,15 @@ class Expander:
             yield Part(Value(text[1:-1]))
         elif kind == "ansi_c_string":
             yield Part(Value(re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), text[2:-1])))
-        elif kind in ("string", "translated_string"):
-            yield Part(Value())
+        elif kind == "string":
             yield from self._string(node, secret)
         elif kind in ("concatenation", "command_name", "herestring_redirect"):
             yield from self._sequence(node, quoted, secret)
         elif kind in ("simple_expansion", "expansion"):
             yield from self._expansion(node, quoted, secret)
         elif kind == "command_substitution":
-            yield Part(self._called(node), quoted)
+            called = self._called(node)
+            yield Part(called, whole=quoted or called.literal)
         elif kind == "arithmetic_expansion":
             yield Part(self._counted(node), quoted)
         elif kind in ("process_substitution", "ERROR"):
@@ -93,13 +93,21 @@ class Expander:
         """What stands between double quotes; the grammar leaves blanks between two names out."""
         at, end = node.start_byte + 1, node.end_byte - 1
         inner = [child for child in node.children if child.is_named and child.type != "string_content"]
+        if not (len(inner) == 1 and (inner[0].start_byte, inner[0].end_byte) == (at, end) and self._none(inner[0])):
+            yield Part(Value())
         for child in [*inner, None]:
             upto = child.start_byte if child is not None else end
             written = self.script.source[at:upto].decode("utf-8", "replace")
-            yield Part(Value(re.sub(r'\\([$`"\\\n])', lambda one: one[1].strip("\n"), written)))
+            if written:
+                yield Part(Value(re.sub(r'\\([$`"\\\n])', lambda one: one[1].strip("\n"), written)))
             if child is not None:
                 yield from self.parts(child, quoted=True, secret=secret)
                 at = child.end_byte
+
+    def _none(self, node: Node) -> bool:
+        """Whether this is `"$@"` or `"${A[@]}"` of nothing, which is no word at all."""
+        found = re.fullmatch(r"\$(?:(@)|\{(@)\}|\{(\w+)\[@\]\})", self.script.text(node))
+        return found is not None and not self.state.several(found[1] or found[2] or found[3])
 
     def _expansion(self, node: Node, quoted: bool, secret: bool) -> Iterator[Part]:
         inner = [child for child in node.children if child.type not in ("$", "${", "}")]

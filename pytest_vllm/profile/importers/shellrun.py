@@ -148,7 +148,7 @@ class Run(Branches, BuiltIns):
         if text and body.type == "command" and self._is_shell(body):
             self.claim(body)
             inner = parsed(text, self.origin, self._first_of(redirects))
-            self._inside(inner, self._child(), ())
+            self._inside(inner, self._child(), (), Value())
             return
         self.visit(body)
 
@@ -202,13 +202,14 @@ class Run(Branches, BuiltIns):
             built_in(node, words)
         elif starts([value.text for value, _ in words]):
             said = tuple(self.state.dropped)
+            words = [(words[0][0] + self._inherited, words[0][1]), *words[1:]]
             where = tuple(self._where)
             self.starts.append(Start(words, prefix, self.state.copy(), self.script, node, where, said))
         elif (inner := nested([value for value, _ in words])) is not None:
             value, arguments = inner
             script = parsed(value.text, self.origin, words[-1][1] if len(words) < 3 else words[2][1])
             script = replace(script, at=line) if "\n" not in value.text else script
-            self._inside(script, self._child(prefix), arguments)
+            self._inside(script, self._child(prefix), arguments, value)
         elif name in _IDLE:
             self.idle.append((line, f"`{name}`"))
         else:
