@@ -102,7 +102,11 @@ class _Quadlet:
             self._arguments(entry, value)
         elif key == "Secret":
             self._secret(value, at)
-        elif key in _OPTIONS:
+        else:
+            self._option(key, value, at)
+
+    def _option(self, key: str, value: str, at: int) -> None:
+        if key in _OPTIONS:
             self.line.option(_OPTIONS[key], self._plain(key, value), at)
         elif key in _LISTS:
             for one in value.split():

@@ -1,7 +1,7 @@
 """A shell script followed in the order of execution, without running anything.
 
-Commands that start vLLM are collected with the state that they are started in. A branch that hangs on what the
-script does not say is followed both ways; what differs behind it is said when it is used.
+Commands that start vLLM are collected with the state that they are started in. A branch that hangs on what
+the script does not say is followed both ways; what differs behind it is said when it is used.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ class Run(Branches, BuiltIns):
                 self._call(name, (), script, body)
                 self.state = before
                 self._where.pop()
+        for name, line in self.defined.items():
+            if name not in self._called:
+                self.idle.append((line, f"{name}(), which nothing calls"))
         return self
 
     # statements
@@ -57,7 +60,7 @@ class Run(Branches, BuiltIns):
         self.claim(node)
         target, value = node.children[0], node.children[2] if len(node.children) > 2 else None
         adds = self.script.text(node.children[1]) == "+="
-        name, index = self.expand()._name(target)
+        name, index = self.expand().name(target)
         key = (id(self.script), node.start_byte)
         self.assigned[key] = (self.script.line(node), name)
         expander = self.expand()
@@ -111,6 +114,7 @@ class Run(Branches, BuiltIns):
 
     def _unset_command(self, node: Node) -> None:
         self.claim(node)
+        self.idle.append((self.script.line(node), "`unset`"))
         for child in node.children[1:]:
             self.state.values.pop(self.script.text(child), None)
             self.state.exported.discard(self.script.text(child))
@@ -122,6 +126,7 @@ class Run(Branches, BuiltIns):
             node.children[-1],
         )
         self.state.functions[name] = (self.script, body)
+        self.defined[name] = self.script.line(node)
 
     def _subshell(self, node: Node) -> None:
         before, self.state = self.state, self.state.copy()
@@ -156,7 +161,7 @@ class Run(Branches, BuiltIns):
         start = next((self.script.text(one) for one in redirect.children if one.type == "heredoc_start"), "")
         if start[:1] in "'\"\\" or not any(one.is_named for one in body.children):
             return self.script.text(body)
-        return joined([part.value for part in self.expand()._sequence(body, True, False)], "").text
+        return joined([part.value for part in self.expand().sequence(body, True, False)], "").text
 
     def _first_of(self, redirects: list[Node]) -> int:
         found = [one for each in redirects for one in nodes(each) if one.type == "heredoc_body"]

@@ -65,6 +65,7 @@ class Walk:
         self.others: list[tuple[int, str]] = []
         self.idle: list[tuple[int, str]] = []
         self.notes: list[Remark] = []
+        self.defined: dict[str, int] = {}
         self.assigned: dict[tuple[int, int], tuple[int, str]] = {}
         self._claimed: list[tuple[Script, int, int]] = []
         self._where: list[str] = []
@@ -107,7 +108,7 @@ class Walk:
         return Expander(self.script, self.state)
 
     def _inside(self, script: Script, state: State, arguments: tuple[Value, ...], text: Value) -> None:
-        """A script within the script, from a text; what it sets stays in it, what is said of the text holds."""
+        """A script within the script, from a text; what it sets stays in it."""
         if self._depth >= DEEPEST:
             return
         state.arguments = arguments
