@@ -128,7 +128,9 @@ def show(
 
 @app.command("import")
 def import_(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="A file, or container:NAME.")],
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file, - for standard input, or container:NAME.")
+    ],
     service: Annotated[str | None, typer.Option(help="Which vLLM server, where FILE has several.")] = None,
     kind: Annotated[
         str | None, typer.Option(help="compose, kubernetes, systemd, shell or config; else found out.")
@@ -141,8 +143,7 @@ def import_(
 
     if out is not None and out.exists():
         raise UsageError(f"{out} exists: remove it first, or name another file")
-    given = sys.stdin.read() if source == "-" else source
-    found = imported(given, kind=kind, service=service, running=_running)
+    found = imported(source, kind=kind, service=service, running=_running)
     text = to_toml(found.profile)
     if out is None:
         print(text, end="")

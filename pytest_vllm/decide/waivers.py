@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
-
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
+from pytest_vllm.facts.version import version_of
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -40,11 +38,9 @@ class Waiver(Protocol):
 
 
 def in_range(version: str, versions: str) -> bool:
-    """Whether a server version lies in a waiver's range; a vendor's suffix (`+nv25.09`) does not count."""
-    try:
-        return Version(version.split("+", maxsplit=1)[0]) in SpecifierSet(versions, prereleases=True)
-    except InvalidVersion:
-        return False
+    """Whether a version lies in a waiver's range, by `facts.version`; an unknown one lies in none."""
+    running = version_of(version)
+    return running is not None and running.within(versions)
 
 
 def covers(waiver: Waiver, check: str) -> bool:

@@ -208,7 +208,7 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
         means=error.means,
         try_=error.try_,
         seconds=round(time.monotonic() - session.clock, 3),
-        simulated=session.profiles[name].server.launcher == "sim",
+        simulated=session.profiles[name].server.kind.simulated,
         kept=_kept(session, name),
     )
     record = RunRecord(

@@ -25,7 +25,8 @@ from pytest_vllm.facts.surface import (
     metrics,
     routes,
 )
-from pytest_vllm.facts.timeline import entries, nearest, read, release_key, versions
+from pytest_vllm.facts.timeline import entries, nearest, read, versions
+from pytest_vllm.facts.version import Version, span, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,7 @@ __all__ = [
     "LogLine",
     "Metric",
     "Route",
+    "Version",
     "batch_defaults",
     "cache_config_labels",
     "canonical",
@@ -50,10 +52,11 @@ __all__ = [
     "notes",
     "parser_models",
     "parsers",
-    "release_key",
     "released",
     "routes",
+    "span",
     "startup_errors",
+    "version_of",
     "versions",
 ]
 

@@ -9,14 +9,13 @@ value holds from that version on.
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).parent / "generated"
+from pytest_vllm.facts.version import version_of
 
-_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)(?:\.?post(\d+))?")
+DATA = Path(__file__).parent / "generated"
 
 
 @cache
@@ -32,19 +31,6 @@ def versions() -> tuple[str, ...]:
     return tuple(read("versions")["entries"])
 
 
-def release_key(version: str) -> tuple[tuple[int, ...], int] | None:
-    """What a version sorts by; None for words such as `latest`.
-
-    Pre-releases and nightly builds count as the release they lead to, vendor suffixes (`+nv25.09`) not at
-    all.
-    """
-    found = _NUMBERS.match(version.strip())
-    if found is None:
-        return None
-    release = tuple(int(part) for part in found[1].split("."))
-    return release + (0,) * (4 - len(release)), int(found[2] or 0)
-
-
 @cache
 def nearest(version: str = "") -> str:
     """The sampled version whose facts hold for this one: itself, else the newest older one.
@@ -52,11 +38,15 @@ def nearest(version: str = "") -> str:
     Versions before the first sampled one get the first; empty or unreadable ones (`latest`, `nightly`) the
     newest.
     """
-    key = release_key(version)
-    if key is None:
+    asked = version_of(version)
+    if asked is None:
         return versions()[-1]
     # a post release stands for its release: the facts of 0.8.5 are those of 0.8.5.post1
-    older = [known for known in versions() if (of := release_key(known)) and (of <= key or of[0] == key[0])]
+    older = [
+        known
+        for known in versions()
+        if (of := version_of(known)) and (of <= asked or of.numbers == asked.numbers)
+    ]
     return older[-1] if older else versions()[0]
 
 

@@ -1,4 +1,4 @@
-"""The launchers by name."""
+"""Launchers by name. Each lies in the module of its name, which is imported when it is used."""
 
 from __future__ import annotations
 
@@ -6,16 +6,10 @@ import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pytest_vllm.facts.launchers import LAUNCHERS
+
 if TYPE_CHECKING:
     from pytest_vllm.launch.protocol import Launcher
-
-LAUNCHERS = {
-    "docker": "DockerLauncher",
-    "podman": "PodmanLauncher",
-    "process": "ProcessLauncher",
-    "attach": "AttachLauncher",
-    "sim": "SimLauncher",
-}
 
 
 def launcher_for(name: str) -> Launcher:
@@ -25,5 +19,5 @@ def launcher_for(name: str) -> Launcher:
         hint = f"did you mean {near[0]}? " if near else ""
         raise ValueError(f"there is no launcher {name!r}; {hint}there are {', '.join(LAUNCHERS)}")
     module = import_module(f"pytest_vllm.launch.{name}")
-    launcher: Launcher = getattr(module, LAUNCHERS[name])()
+    launcher: Launcher = getattr(module, f"{name.capitalize()}Launcher")()
     return launcher

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["RULES", "TOPICS", "Finding", "Severity", "check", "lines"]
 
 #: Launchers that start a vLLM: what is wrong with it is worth a word at the start of a run.
-STARTING = ("docker", "podman", "process")
 SHOWN = 5
 
 
@@ -41,7 +40,7 @@ def check(profile: Profile, rootdir: Path, host: Host | None = None) -> list[Fin
 def lines(findings: list[Finding], profile: Profile) -> list[str]:
     """At most five lines for the header of a run: its errors, for launchers that start a vLLM."""
     errors = [one for one in findings if one.severity is Severity.ERROR]
-    if not errors or profile.server.launcher not in STARTING:
+    if not errors or not profile.server.kind.starts_vllm:
         return []
     shown = render.lines(errors, profile)
     if len(shown) <= SHOWN:

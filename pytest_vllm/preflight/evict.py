@@ -28,7 +28,7 @@ _LOOK_EVERY = 0.2
 
 def shares_memory(profile: Profile) -> bool:
     """Whether the profile's server takes accelerator memory of this machine, which others may hold."""
-    return profile.server.launcher not in ("attach", "sim") and profile.hardware != "cpu"
+    return profile.server.kind.starts_vllm and profile.hardware != "cpu"
 
 
 def make_room(

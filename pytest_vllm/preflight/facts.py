@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from packaging.version import Version
+from pytest_vllm.facts.version import Version
 
 _TABLES = Path(__file__).parent / "tables"
 

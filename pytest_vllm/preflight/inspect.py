@@ -171,7 +171,7 @@ def _engines() -> tuple[str, ...]:
 
 def wanted_ports(profile: Profile) -> list[int]:
     """The ports of this machine that the deployment publishes or binds."""
-    if profile.server.launcher in ("docker", "podman"):
+    if profile.server.kind.container:
         outer = [one.rpartition(":")[0].rpartition(":")[2] for one in profile.deployment.ports]
         return [int(one) for one in outer if one.isdigit()]
     port = profile.server.args.get("port")

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from packaging.specifiers import SpecifierSet
-
 if TYPE_CHECKING:
     from pytest_vllm.preflight.deployment import Deployment
 
@@ -112,7 +110,7 @@ class Rule:
 
     def applies(self, deployment: Deployment) -> bool:
         """Whether the deployment's version is in the rule's range."""
-        return not self.versions or deployment.within(SpecifierSet(self.versions))
+        return not self.versions or deployment.within(self.versions)
 
     def findings(self, deployment: Deployment) -> Iterator[Finding]:
         """What it finds. A version that is only guessed makes no errors of what depends on it."""

@@ -37,7 +37,7 @@ def with_known_faults(profile: Profile) -> Profile:
 
     The simulator has no fault that nobody asked for, so nothing is waived there.
     """
-    if profile.server.launcher == "sim" or profile.expect.known_faults == "fail":
+    if profile.server.kind.simulated or profile.expect.known_faults == "fail":
         return profile
     waived = {one.check for one in profile.waive}
     parsers = parser_faults(profile.server.args) if profile.server.scripted else []

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
 from pytest_vllm.profile import units, values
-from pytest_vllm.profile.flags import checked_args, image_version
+from pytest_vllm.profile.flags import checked_args, covered, image_version, unknown_flags
 from pytest_vllm.profile.limits import Bound, Duration, Limits
 from pytest_vllm.profile.table import Part, faults
 
@@ -35,7 +36,7 @@ class Secret(Part):
     """The environment variable that holds it where pytest runs."""
 
 
-LauncherName = Literal["docker", "podman", "process", "attach", "sim"]
+LauncherName = Literal["docker", "podman", "process", "attach", "sim"]  # facts/launchers.py, as a type
 
 EnvValue = Annotated[str | Secret, BeforeValidator(values.environment_value)]
 Gpus = Annotated[str | int | list[str] | None, BeforeValidator(values.gpus)]
@@ -99,10 +100,28 @@ class ServerPart(Part):
     args: Args = Field(default_factory=dict)
     """Exactly vLLM's flags without dashes: `true` is a bare flag, a table is JSON."""
 
+    @model_validator(mode="after")
+    def _known_flags(self) -> ServerPart:
+        """A flag that no release has is a slip, where a release is what starts."""
+        found = list(unknown_flags(self.args)) if self.facts_hold else []
+        if found:
+            raise faults([(("args", name), text) for name, text in found])
+        return self
+
+    @property
+    def facts_hold(self) -> bool:
+        """Whether what pytest-vllm knows of vLLM's releases holds for this one."""
+        return covered(self.launcher, self.image, self.version)
+
     @property
     def vllm_version(self) -> str:
         """The version of vLLM as the profile or the image's tag tells it; empty when neither does."""
         return self.version or image_version(self.image)
+
+    @property
+    def kind(self) -> LauncherKind:
+        """What is known of its launcher."""
+        return LAUNCHERS[self.launcher]
 
 
 class DeploymentPart(Part):
@@ -243,7 +262,7 @@ class Profile(Part):
     hardware: str | None = None
     """The hardware file: memory, bandwidth and FLOPs."""
     model: str | None = None
-    """The model file: layers, heads, bytes per weight."""
+    """The model file: layers, heads, bytes per weight; or the path of a config.json."""
     server: ServerPart = Field(default_factory=ServerPart)
     boot: BootPart = Field(default_factory=BootPart)
     record: RecordPart = Field(default_factory=RecordPart)

@@ -18,7 +18,7 @@ def with_parsers(profile: Profile, tool: str | None, reasoning: str | None) -> P
     """The profile, served with these parsers; None keeps its own. Raises ValueError for an unknown name."""
     if tool is None and reasoning is None:
         return profile
-    if profile.server.launcher == "attach":
+    if not profile.server.kind.starts:
         raise ValueError(f"{profile.name} runs already: its parsers were chosen when it was started")
     args: dict[str, Any] = dict(profile.server.args)
     if tool is not None:

@@ -9,10 +9,10 @@ import ipaddress
 import re
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic_core import PydanticCustomError
 
 from pytest_vllm.facts.capabilities import CAPABILITIES
+from pytest_vllm.facts.version import span
 from pytest_vllm.profile.words import unknown
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -110,10 +110,10 @@ def issue(value: str) -> str:
 def version_range(value: str) -> str:
     """A range of vLLM versions: `>=0.27,<0.34`."""
     try:
-        given = SpecifierSet(value)
-    except InvalidSpecifier:
-        given = SpecifierSet()
-    if not list(given):
+        given = list(span(value))
+    except ValueError:
+        given = []
+    if not given:
         raise ValueError('not a range of versions, such as ">=0.27,<0.34"')
     return value
 

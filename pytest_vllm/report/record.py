@@ -77,7 +77,7 @@ class ServerRun:
         """The pytest options that reach this server, or one booted like it, again."""
         if self.options:
             return self.options
-        if self.server.launcher == "attach":
+        if not self.server.kind.starts:
             return f"--vllm-url={self.server.url}"
         return f"--vllm-profile={self.server.profile}"
 

@@ -74,9 +74,9 @@ def header_lines(
 
 def _about(profile: Profile, style: Style) -> list[str]:
     server = profile.server
-    what = server.url if server.launcher == "attach" else server.image if server.launcher != "sim" else ""
+    what = server.url if not server.kind.starts else server.image if not server.kind.simulated else ""
     named = f"profile {profile.name} ({origin_of(profile)})"
-    how = "simulated, no vLLM and no GPU" if server.launcher == "sim" else server.launcher
+    how = "simulated, no vLLM and no GPU" if server.kind.simulated else server.launcher
     parts = [named, f"{how} {what}".strip() if what else how, server.model]
     text = printable("vllm: " + ", ".join(part for part in parts if part))
     head, *rest = wrap(text, style.width - len("vllm: "))

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 FILE = "timeline.jsonl"
 #: Launchers whose servers are ours to stop.
-OURS = ("docker", "podman", "process")
 #: Seconds between two readings; on a simulator, whose runs are short, and in its soak tier.
 INTERVAL, REHEARSED, SOAKED = 1.0, 0.5, 0.02
 #: Shared memory that has to stay free: a share of all of it, and never less than this many bytes.
@@ -103,7 +102,7 @@ def memory_of(profile: Profile, *, unified: bool) -> Callable[[], tuple[int, int
         profile: the server's.
         unified: whether CPU and accelerator share it.
     """
-    here = profile.server.launcher not in ("attach", "sim")
+    here = profile.server.kind.starts_vllm
     cpu = profile.hardware == "cpu"
     if not here or (not cpu and profile.server.gpus is None and profile.server.launcher != "process"):
         return lambda: None
@@ -120,13 +119,13 @@ def gauges_for(profile: Profile, folder: Path, rootdir: Path, *, tier: str = "ga
     hardware = load_hardware(profile.hardware, rootdir) if profile.hardware else None
     unified = hardware is not None and hardware.unified
     guarded = unified and hardware is not None and hardware.vendor != "cpu"
-    simulated = profile.server.launcher == "sim"
+    simulated = profile.server.kind.simulated
     interval = (SOAKED if tier == "soak" else REHEARSED) if simulated else INTERVAL
     return Gauges(
         folder,
         memory_of(profile, unified=unified),
         interval=interval,
-        guarded=guarded and profile.server.launcher in OURS,
+        guarded=guarded and profile.server.kind.starts_vllm,
     )
 
 

@@ -85,7 +85,7 @@ def _we_started_it(profile: Profile) -> bool:
     server = profile.server
     # what a scripted server is served with is made for it, whatever command starts it
     ours = server.command is None or server.scripted
-    return server.launcher == "sim" or (server.launcher != "attach" and ours)
+    return server.kind.simulated or (server.kind.starts and ours)
 
 
 def _reachable(draft: Server, models: Recording) -> None:
@@ -112,7 +112,7 @@ def _reachable(draft: Server, models: Recording) -> None:
                 'in the profile: [server] api-key = { from-env = "VLLM_API_KEY" }',
             ),
         )
-    if models.status in (401, 403) and draft.launcher == "attach":
+    if models.status in (401, 403) and not draft.kind.starts:
         raise BootError(
             f"the server at {draft.url} refuses the API key",
             evidence=(f"{where} with the key: {models.status} {_quote(models)}",),
@@ -155,7 +155,7 @@ def _described(
         draft,
         version=version_in(version),
         max_num_seqs=limit,
-        simulated=draft.launcher == "sim" or any(answer.header(SIMULATED) for answer in (models, version)),
+        simulated=draft.kind.simulated or any(answer.header(SIMULATED) for answer in (models, version)),
         models=tuple(str(row["id"]) for row in rows_of(models) if row.get("id")),
     )
 
@@ -173,7 +173,7 @@ def _named(server: Server, profile: Profile, models: Recording) -> Server:
             evidence=(f"GET /v1/models: {models.status} {_quote(models)}",),
             try_=("name it in the profile: [server] served-model-name",),
         )
-    if name not in server.models and listed and server.launcher == "attach":
+    if name not in server.models and listed and not server.kind.starts:
         raise BootError(
             f"the server at {server.url} does not serve {name}",
             evidence=(f"GET /v1/models lists: {', '.join(server.models)}",),

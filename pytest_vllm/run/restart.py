@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pytest_vllm.run.state import ServerState
 
 FILE = "restart.json"
-#: Launchers whose servers are ours to restart.
-OURS = ("docker", "podman", "process", "sim")
 #: Seconds that a driver may take to give memory back once the processes are gone.
 GIVES_BACK = 10.0
 GIB = 1024**3

@@ -14,7 +14,6 @@ from pytest_vllm.run.bench import REHEARSAL, measure_all, second_opinion
 from pytest_vllm.run.plan import build, first_of, measures_for, plan_for, with_what_they_need
 from pytest_vllm.run.probe import probe
 from pytest_vllm.run.recorder import record_all
-from pytest_vllm.run.restart import OURS
 from pytest_vllm.run.restart import restart as start_again
 from pytest_vllm.run.state import ServerState
 from pytest_vllm.wire.client import WireClient
@@ -43,7 +42,7 @@ REHEARSED = 4
 def probed(booted: BootedServer, demand: Demand) -> ServerState:
     """What the server is and can do; what is to come before everything else is sent meanwhile."""
     started, profile = time.monotonic(), booted.profile
-    plan = first_of(demand.exchanges) if profile.server.launcher in OURS else []
+    plan = first_of(demand.exchanges) if profile.server.kind.starts else []
 
     async def first(server: Server) -> None:
         await _record(booted, ServerState(profile, server, booted.folder), plan, "recordings", 1)
@@ -102,7 +101,7 @@ def restarted(booted: BootedServer, state: ServerState, demand: Demand) -> Serve
     """Stop the server and start it again, where a check wants to see what it is like then."""
     started, run = time.monotonic(), booted.run
     plan = plan_for(demand.exchanges, state.server, restarted=True)
-    if not plan or state.died or state.profile.server.launcher not in OURS:
+    if not plan or state.died or not state.profile.server.kind.starts:
         return state
     run.progress.phase("restart", "stopping")
     seen, fresh = start_again(

@@ -18,7 +18,6 @@ MODULE = "pytest_vllm_script"
 PROCESSOR = f"{MODULE}:ScriptedProcessor"
 #: Where a container finds it all.
 INSIDE = "/scripted"
-_CONTAINERS = ("docker", "podman")
 
 
 def staged(profile: Profile, folder: Path) -> Profile:
@@ -31,21 +30,21 @@ def staged(profile: Profile, folder: Path) -> Profile:
     Raises LookupError that says why for a parser that cannot be scripted.
     """
     server = profile.server
-    if not server.scripted or server.launcher == "attach":
+    if not server.scripted or not server.kind.starts:
         return profile
     args = {**server.args, "logits-processors": [PROCESSOR]}
     writer = Writer.of(server.args)
     for grammar in (writer.tool, writer.reasoning):
         if grammar is not None and not grammar.covered:
             raise LookupError(f"nobody can script the {grammar.kind} parser {grammar.name}: {grammar.reason}")
-    if server.launcher == "sim":
+    if server.kind.simulated:
         return _with(profile, args=args)
     if writer.kwargs:
         args["default-chat-template-kwargs"] = json.dumps(writer.kwargs)
     build(folder / "model", markers=writer.markers, special=writer.special, closed=writer.closed)
     shutil.copyfile(Path(__file__).with_name("processor.py"), folder / f"{MODULE}.py")
-    root = INSIDE if server.launcher in _CONTAINERS else str(folder)
-    volumes = [*server.volumes, f"{folder}:{INSIDE}:ro"] if server.launcher in _CONTAINERS else server.volumes
+    root = INSIDE if server.kind.container else str(folder)
+    volumes = [*server.volumes, f"{folder}:{INSIDE}:ro"] if server.kind.container else server.volumes
     return _with(
         profile,
         args=args,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest_vllm.facts
 from pytest_vllm.facts.timeline import DATA, read
+from pytest_vllm.facts.version import Version as Release
 
 NEWEST = "0.33.0"
 DEFAULT = "0.32.0"
@@ -19,27 +20,21 @@ class Version:
     """A release such as 0.32.0 or 0.8.5.post1; compares with versions and with text."""
 
     def __init__(self, text: str) -> None:
-        """Read the numbers; text without any is refused."""
-        numbers = re.match(r"\d+(\.\d+)*(\.post\d+)?", text)
-        if not numbers:
-            raise ValueError(f"{text!r} is no version: write it like 0.32.0")
+        """Read it. Raises ValueError for a text that is no version."""
         self.text = text
-        known = pytest_vllm.facts.nearest(numbers[0])
-        # a post release is its release, published again: the facts of 0.6.4 are those of 0.6.4.post1
-        found = known if known.startswith(f"{numbers[0]}.post") else numbers[0]
-        self.key = tuple(int(number) for number in re.findall(r"\d+", found))
+        self.release = _release(text)
 
     def __eq__(self, other: object) -> bool:
-        """Equal when the numbers are."""
-        return self.key == _key(other)
+        """Equal when what counts of them is."""
+        return self.release == _release(str(other))
 
     def __lt__(self, other: object) -> bool:
         """Older."""
-        return self.key < _key(other)
+        return self.release < _release(str(other))
 
     def __hash__(self) -> int:
-        """By numbers."""
-        return hash(self.key)
+        """By what counts."""
+        return hash(self.release)
 
     def __str__(self) -> str:
         """As written."""
@@ -71,13 +66,12 @@ def is_timeline(value: Any) -> bool:
     )
 
 
-def _key(other: object) -> tuple[int, ...]:
-    return other.key if isinstance(other, Version) else _key_of_text(str(other))
-
-
 @cache
-def _key_of_text(text: str) -> tuple[int, ...]:
-    return Version(text).key
+def _release(text: str) -> Release:
+    """What counts of a version; a post release is its release, published again: 0.6.4 is 0.6.4.post1."""
+    written = Release(text)
+    known = Release(pytest_vllm.facts.nearest(text))
+    return known if known.numbers == written.numbers else written
 
 
 @cache

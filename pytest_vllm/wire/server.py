@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts.timeline import release_key
+from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
+from pytest_vllm.facts.version import version_of
 from pytest_vllm.wire.recording import Request
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class Server:
     api_key: str | None = field(default=None, repr=False)
     models: tuple[str, ...] = ()
 
+    @property
+    def kind(self) -> LauncherKind:
+        """What is known of its launcher; an unknown one attaches."""
+        return LAUNCHERS.get(self.launcher, LAUNCHERS["attach"])
+
     def can(self, name: str) -> bool:
         """Whether the server has this capability."""
         capability = self.capabilities.get(name)
@@ -61,11 +67,11 @@ class Server:
     @property
     def api_only(self) -> bool:
         """Whether something in front passes on the API alone: no health, version or metrics beside `/v1`."""
-        return self.launcher == "attach" and not self.can("version")
+        return not self.kind.starts and not self.can("version")
 
     def at_least(self, version: str) -> bool:
         """Whether the server runs that vLLM version or a newer one; an unknown one counts as the newest."""
-        running, floor = release_key(self.version), release_key(version)
+        running, floor = version_of(self.version), version_of(version)
         return running is None or floor is None or running >= floor
 
     def chat(

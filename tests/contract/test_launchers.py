@@ -6,17 +6,20 @@ import dataclasses
 import os
 import subprocess
 import sys
+from typing import get_args
 
 import httpx
 import pytest
 
+from pytest_vllm.face import options
+from pytest_vllm.facts.launchers import LAUNCHERS
 from pytest_vllm.launch import engine, processes
 from pytest_vllm.launch.owner import Owner
 from pytest_vllm.launch.ports import free_port
 from pytest_vllm.launch.protocol import Benched, BootError, Handle, LaunchContext
-from pytest_vllm.launch.registry import LAUNCHERS, launcher_for
+from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import Progress, wait_ready
-from pytest_vllm.profile.model import BootPart
+from pytest_vllm.profile.model import BootPart, LauncherName
 from tests.launched import fake_server
 from tests.launched.engines import until
 from tests.launched.stand import SCRIPT, Stand, get
@@ -40,8 +43,17 @@ benched = pytest.mark.parametrize("stand", ["process", *CONTAINERS], indirect=Tr
 
 
 def test_every_launcher_has_a_place_in_this_contract() -> None:
-    """A new launcher has to be added here."""
+    """A new launcher has to be added to the parameters of this file."""
     assert set(LAUNCHERS) == {"process", "sim", "docker", "podman", "attach"}
+
+
+@pytest.mark.parametrize("name", LAUNCHERS)
+def test_a_launcher_is_known_everywhere_by_its_row(name: str) -> None:
+    """The row in `facts/launchers.py` is the truth; types and options that cannot read it repeat its name."""
+    assert launcher_for(name).name == name, f"pytest_vllm/launch/{name}.py: name its class after its row"
+    assert name in get_args(LauncherName), "pytest_vllm/profile/model.py: add it to LauncherName"
+    assert name in options.LAUNCHERS, "pytest_vllm/face/options.py: add it to LAUNCHERS"
+    assert len(options.LAUNCHERS) == len(get_args(LauncherName)) == len(LAUNCHERS)
 
 
 @started

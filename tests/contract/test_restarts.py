@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from pytest_vllm.facts.launchers import LAUNCHERS
 from pytest_vllm.launch.attach import AttachHandle
-from pytest_vllm.launch.registry import LAUNCHERS
 from pytest_vllm.launch.wait import wait_ready
-from pytest_vllm.run.restart import OURS
 from tests.contract.test_launchers import LOCAL, PATIENCE, started
 from tests.launched.engines import until
 from tests.launched.stand import Stand, get
@@ -73,5 +72,4 @@ def test_what_outlives_a_server_is_named_and_ended(stand: Stand, monkeypatch: py
 def test_an_attached_server_cannot_be_restarted() -> None:
     """It is somebody else's."""
     assert not hasattr(AttachHandle, "halt")
-    assert "attach" not in OURS
-    assert {*OURS, "attach"} == set(LAUNCHERS)
+    assert [kind.name for kind in LAUNCHERS.values() if not kind.starts] == ["attach"]

@@ -64,7 +64,7 @@ def test_two_exchanges_never_share_an_id() -> None:
 
 def test_an_exchange_id_is_dotted_lower_case() -> None:
     with pytest.raises(ValueError, match="dotted lower-case words"):
-        exchange("Chat Plain")
+        exchange("Chat Plain")(lambda server: server.get("/health"))
 
 
 def test_request_builders_are_greedy_and_name_the_model() -> None:

@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts.timeline import DATA, release_key
+from pytest_vllm.facts.timeline import DATA
+from pytest_vllm.facts.version import Version
 from tools.facts.extend import extend
 from tools.facts.shape import Shape
 
@@ -36,7 +37,7 @@ def build(source: Path) -> dict[str, dict[str, Any]]:
     """All fact files of a whole record, by topic. Raises OSError, KeyError or ValueError on a bad one."""
     record = {name: json.loads((source / f"{name}.json").read_text("utf-8")) for name in _RECORD}
     dates = record["versions"]["versions"]
-    order = sorted(dates, key=lambda version: release_key(version) or ((), 0))
+    order = sorted(dates, key=Version)
     shape = Shape(order)
     metrics, fields, parsers = record["metrics"], record["fields"], record["parsers"]["parsers"]
     return {
@@ -68,7 +69,7 @@ _RECORD = ("versions", "flags", "parsers", "metrics", "routes", "fields", "logs"
 def snapshots(folder: Path) -> list[dict[str, Any]]:
     """Snapshots of single versions in a folder, oldest version first."""
     found = [json.loads(path.read_text("utf-8")) for path in folder.glob("*.snapshot.json")]
-    return sorted(found, key=lambda snapshot: release_key(snapshot["version"]) or ((), 0))
+    return sorted(found, key=lambda snapshot: Version(snapshot["version"]))
 
 
 def write(topics: dict[str, dict[str, Any]], folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts.timeline import release_key
+from pytest_vllm.facts.version import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ def extend(topics: Topics, snapshots: Iterable[dict[str, Any]]) -> Topics:
     for snapshot in snapshots:
         known = topics["versions"]["entries"]
         version, newest = snapshot["version"], list(known)[-1]
-        if (release_key(version) or ((), 0)) <= (release_key(newest) or ((), 0)):
+        if Version(version) <= Version(newest):
             raise ValueError(
                 f"snapshot of {version}: the facts already reach {newest}, only newer versions can be added"
             )

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_vllm.report.tables import print_json, print_rows
 from tools.sweep import sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 USAGE = 4
 
@@ -27,9 +31,9 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Sweep; exit status 0, 1 when a parser failed, 4 for a name that is unknown, 21 when undecided."""
-    given = parser().parse_args()
+    given = parser().parse_args(words)
     kept = given.folder.absolute() / f"{given.version}-{'alone' if given.alone else 'server'}"
     served = given.image or ("" if given.python else f"pytest-vllm/cpu:{given.version}")
     how = {"smoke": given.smoke, "alone": given.alone, "waivers": not given.no_waivers}

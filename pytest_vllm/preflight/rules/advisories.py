@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from packaging.version import Version
-
+from pytest_vllm.facts.version import Version
 from pytest_vllm.preflight.facts import Advisory, advisories, table
 from pytest_vllm.preflight.rule import NOTE, WARNING, Finding, rule
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
+from pytest_vllm.facts.version import Version
 from pytest_vllm.preflight.facts import entries, lives
 from pytest_vllm.preflight.rule import ERROR, WARNING, Finding, drop, rule
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_vllm.facts import release_key, routes, versions
+from pytest_vllm.facts import routes, version_of, versions
 from pytest_vllm.preflight.rule import NOTE, WARNING, Finding, drop, put, rule
 from pytest_vllm.profile.units import Share
 
@@ -106,7 +106,7 @@ def auth(of: Deployment) -> Iterator[Finding]:
 def version(of: Deployment) -> Iterator[Finding]:
     """The version that is expected is not the one that is started."""
     wanted = of.profile.expect.version
-    if wanted and of.version_known and release_key(wanted) != release_key(of.version):
+    if wanted and of.version_known and version_of(wanted) != version_of(of.version):
         yield Finding(
             "expect.version",
             f"version {wanted} is expected, image or profile say {of.version}",
@@ -153,7 +153,7 @@ def version_unknown(of: Deployment) -> Iterator[Finding]:
 @rule("expectations.version-newer", NOTE, source="facts of 45 releases")
 def version_newer(of: Deployment) -> Iterator[Finding]:
     """The version is newer than the facts."""
-    mine, last = release_key(of.version), release_key(versions()[-1])
+    mine, last = version_of(of.version), version_of(versions()[-1])
     if mine and last and mine > last and not of.simulated:
         yield Finding(
             "server.version", f"vLLM {of.version} is newer than the facts, which end at {versions()[-1]}"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
-from pytest_vllm.facts import release_key
+from pytest_vllm.facts import version_of
+from pytest_vllm.facts.version import Version
 from pytest_vllm.preflight.facts import entries, lives
 from pytest_vllm.preflight.image import OFFICIAL_CUDA, Image
 from pytest_vllm.preflight.rule import ERROR, WARNING, Finding, put, rule
@@ -122,7 +121,7 @@ def unpinned(of: Deployment) -> Iterator[Finding]:
 def tag_differs(of: Deployment) -> Iterator[Finding]:
     """The image's tag names one version and the profile another."""
     tagged, told = image_version(of.profile.server.image), of.profile.server.version
-    if tagged and told and of.in_container and release_key(tagged) != release_key(told):
+    if tagged and told and of.in_container and version_of(tagged) != version_of(told):
         yield Finding(
             "server.version",
             f"version is {told}, the image's tag says {tagged}",

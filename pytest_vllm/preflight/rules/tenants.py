@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
+from pytest_vllm.facts.version import Version
 from pytest_vllm.preflight.rule import ERROR, WARNING, Finding, put, rule
 from pytest_vllm.preflight.rules.memory import gib, on_gpu, share
 

@@ -23,7 +23,7 @@ _PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=
 
 def unit(profile: Profile) -> Exported:
     """The unit; secrets are passed on from systemd's own environment."""
-    engine = profile.server.launcher if profile.server.launcher in ("docker", "podman") else ""
+    engine = profile.server.launcher if profile.server.kind.container else ""
     words: Words
     if engine:
         options, rest, notes = run_words(profile, engine)

@@ -34,6 +34,7 @@ class Draft:
         self.expect: dict[str, Any] = {}
         self.seen: dict[str, str] = {}
         self.passed: set[str] = set()
+        self.hardware = ""
         self._notes: list[tuple[int, str]] = []
         self._lines: dict[tuple[str, ...], int] = {}
 
@@ -139,6 +140,8 @@ class Draft:
                 key: value for key, value in self.deployment.items() if value not in (None, [], {})
             },
         }
+        if self.hardware:
+            raw["hardware"] = self.hardware
         try:
             found = Profile.model_validate(raw)
         except ValidationError as error:

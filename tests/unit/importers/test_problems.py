@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 FORMS = (
     "a docker-compose file, a Kubernetes manifest, a systemd unit, "
-    "a vllm serve, docker run or podman run line, vLLM's --config YAML, or container:NAME"
+    "a vllm serve, docker run or podman run line, vLLM's --config YAML, a recipe of the vLLM project, "
+    "or container:NAME"
 )
 VLLM = "image: vllm/vllm-openai:v0.32.0"
 
@@ -24,6 +25,11 @@ PROBLEMS = {
     "a YAML of something else": (
         "a.yaml",
         "scrape_configs: []\n",
+        ": it looks like a Prometheus configuration; it starts no vLLM: name the file that does",
+    ),
+    "a YAML of nobody": (
+        "a.yaml",
+        "colour: blue\n",
         ": nothing here starts vLLM: none of its keys is a flag of vLLM; name the file that does",
     ),
     "tabs": (
@@ -223,7 +229,7 @@ def test_an_unknown_kind() -> None:
 
     assert str(caught.value) == (
         "unknown kind 'composer'; did you mean 'compose'? "
-        "(one of compose, config, kubernetes, shell, systemd)"
+        "(one of compose, config, kubernetes, recipe, shell, systemd)"
     )
 
 
@@ -235,7 +241,10 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(ImportProblem) as caught:
         imported(file, environ={})
 
-    assert str(caught.value) == f"{file}: not UTF-8 text (byte 4); name the file that starts vLLM"
+    assert (
+        str(caught.value)
+        == f"{file}: not UTF-8 text (it looks like a program (ELF)); name the file that starts vLLM"
+    )
 
 
 def test_files_from_editors_that_mark_them(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_vllm.facts.launchers import LAUNCHERS
 from pytest_vllm.launch.attach import base_url, check_reachable
 from pytest_vllm.launch.owner import own
 from pytest_vllm.launch.protocol import BootError, LaunchContext
-from pytest_vllm.launch.registry import LAUNCHERS, launcher_for
+from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.signals import Interrupted, ending_signals
 from pytest_vllm.launch.sim import sim_arguments
 from pytest_vllm.profile.model import Profile, ServerPart

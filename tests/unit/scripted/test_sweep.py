@@ -14,12 +14,12 @@ from typing import Any
 import psutil
 import pytest
 
-from pytest_vllm.cli import main
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
 from pytest_vllm.decide.waivers import apply_waivers
 from pytest_vllm.profile.model import Waiver
 from pytest_vllm.scripted.grammar import Call, Script
 from tools.sweep import sweep
+from tools.sweep.__main__ import main
 from tools.sweep.compare import faults
 from tools.sweep.rows import Pair, Row, cases, pairs, row_of, unpromised
 from tools.sweep.served_sweep import fill
@@ -128,7 +128,7 @@ def test_a_row_is_done_again_when_what_is_said_has_changed(python: str, tmp_path
 def test_the_command_prints_a_table_and_fails(
     python: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["sweep-parsers", "--alone", "--python", python, "--parser", "xlam", "--folder", str(tmp_path)]
+    asked = ["--alone", "--python", python, "--parser", "xlam", "--folder", str(tmp_path)]
     status = main(asked)
     out = capsys.readouterr().out.splitlines()
 
@@ -166,14 +166,14 @@ def test_the_command_prints_a_table_and_fails(
 def test_what_cannot_be_swept_is_told(
     asked: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["sweep-parsers", *asked]) == 4
+    assert main(asked) == 4
     assert told in capsys.readouterr().err
 
 
 def test_another_version_than_the_python_has_is_refused(
     python: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["sweep-parsers", "--version", "0.27.0", "--alone", "--python", python]) == 4
+    assert main(["--version", "0.27.0", "--alone", "--python", python]) == 4
     assert "has vLLM 0.32.0, not 0.27.0" in capsys.readouterr().err
 
 
@@ -259,8 +259,7 @@ def test_a_sweep_that_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
     python.chmod(0o755)
     command = [
         "-m",
-        "pytest_vllm.cli",
-        "sweep-parsers",
+        "tools.sweep",
         "--alone",
         "--python",
         str(python),

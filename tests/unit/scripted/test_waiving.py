@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.cli import main
 from pytest_vllm.decide.waivers import in_range
 from pytest_vllm.profile.model import Waiver
 from tools.sweep import sweep
+from tools.sweep.__main__ import main
 from tools.sweep.alone_sweep import mark
 from tools.sweep.rows import Outcome, Pair, Row, pairs
 from tools.sweep.waivers import judged, waivers_of
@@ -116,7 +116,7 @@ def kept(folder: Path, outcomes: dict[str, Outcome]) -> list[str]:
     where = folder / "0.32.0-server"
     where.mkdir()
     (where / "tool-hermes.json").write_text(json.dumps(done.plain()), "utf-8")
-    return ["sweep-parsers", "--parser", "hermes", "--folder", str(folder)]
+    return ["--parser", "hermes", "--folder", str(folder)]
 
 
 @pytest.fixture

@@ -1,0 +1,82 @@
+"""How pytest collects where a server, a listing or bundled suites are asked for; plugin.py registers it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_vllm.face import collection, selection
+from pytest_vllm.face.items import spec_of
+from pytest_vllm.face.options import OPTIONS, PROFILE_PARAM, SESSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class CollectionPlugin:
+    """The hooks of collection."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Name the bundled suites when nothing was named, and let their exchanges be known."""
+        self.config = config
+        options = config.stash[OPTIONS]
+        named = config.args_source is pytest.Config.ArgsSource.ARGS
+        if options.wants_server or options.list or named:
+            config.args = collection.bundled_args(config.args, named=named, base=config.invocation_params.dir)
+        if options.wants_server or options.list or any(map(collection.names_suites, config.args)):
+            for module in collection.exchange_modules():
+                config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """Checks that only a scripted server can run are not even read, unless something is named."""
+        session = self.config.stash.get(SESSION, None)
+        named = self.config.args_source is pytest.Config.ArgsSource.ARGS or self.config.stash[OPTIONS].checks
+        if session is None or named or any(one.server.scripted for one in session.profiles.values()):
+            return None
+        return collection.is_scripted(collection_path) or None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Folders of the bundled suites are collected our way."""
+        return collection.suite_directory(parent, path) if collection.in_suites(path) else None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makemodule(
+        self, module_path: Path, parent: pytest.Collector
+    ) -> pytest.Module | None:
+        """Files of the bundled suites are collected our way, also when named one by one."""
+        return collection.suite_module(parent, module_path) if collection.in_suites(module_path) else None
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Several profiles parametrise everything that touches a server."""
+        session = self.config.stash.get(SESSION, None)
+        if session and len(session.profiles) > 1 and PROFILE_PARAM in metafunc.fixturenames:
+            metafunc.parametrize(PROFILE_PARAM, list(session.profiles), scope="session")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep the checks that were asked for."""
+        options = self.config.stash[OPTIONS]
+        session = self.config.stash.get(SESSION, None)
+        if session is None and not options.list:
+            return
+        kept, dropped, missed = selection.select(items, options, session.profile if session else None)
+        if session is not None:
+            order = list(session.profiles)
+            kept.sort(key=lambda item: order.index(selection.profile_of(item, session.default_profile)))
+            if missed and kept and not session.worker:  # a gate without what was asked for may not say GO
+                raise pytest.UsageError("\n".join(missed))
+            session.missed, session.partial = missed, bool(dropped)
+        items[:] = kept
+        if dropped:
+            self.config.hook.pytest_deselected(items=dropped)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> object:
+        """`--vllm-list` prints the checks instead of running them."""
+        if not self.config.stash[OPTIONS].list:
+            return None
+        for line in selection.listing([item for item in session.items if spec_of(item)]):
+            print(line)
+        return True
