@@ -130,6 +130,8 @@ class RunLine:
         elif name == "env-file":
             read_env_file(draft, value, line)
         elif name == "entrypoint":
+            if self.entrypoint:
+                draft.lost(self.entrypoint[0].line, f"--entrypoint {self.entrypoint[0].text}, given again,")
             self.entrypoint = [Word(one, line) for one in container.split(value)]
         elif name == "runtime":
             self.runtime = (value, line)

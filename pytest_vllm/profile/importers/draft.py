@@ -60,7 +60,8 @@ class Draft:
 
     def _replaced(self, name: str, before: Any, after: Any, path: tuple[str, ...], line: int) -> None:
         """Say that a value is taken back by one further on."""
-        if isinstance(before, str | int) and before not in (after, ""):
+        grown = isinstance(before, list) and isinstance(after, list) and after[: len(before)] == before
+        if isinstance(before, str | int | list) and before not in (after, "") and not grown:
             there = self._lines.get(path, 0)
             self.note(there, f"{name} = {before!r} does not count: it is given again in line {line}")
 

@@ -11,7 +11,7 @@ from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, pick
 from pytest_vllm.profile.importers.shellaccount import account, emitted
 from pytest_vllm.profile.importers.shellprefix import is_run
-from pytest_vllm.profile.importers.shellrun import Run, Start
+from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellwords import Word, resolved
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.profile.importers.origin import Origin
     from pytest_vllm.profile.importers.shelltree import Script
+    from pytest_vllm.profile.importers.shellwalk import Start
 
 _INSTRUCTIONS = ("FROM", "ENTRYPOINT", "CMD", "RUN", "COPY")
 

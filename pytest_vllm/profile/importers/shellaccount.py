@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from pytest_vllm.profile.importers.draft import Draft
-    from pytest_vllm.profile.importers.shellrun import Run, Start
+    from pytest_vllm.profile.importers.shellrun import Run
     from pytest_vllm.profile.importers.shellvalue import Value
+    from pytest_vllm.profile.importers.shellwalk import Start
 
 
 def emitted(draft: Draft, value: Value, *, lenient: bool = False) -> str:

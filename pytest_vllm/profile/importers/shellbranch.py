@@ -15,6 +15,8 @@ from pytest_vllm.profile.importers.shellwalk import Walk
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from pytest_vllm.profile.importers.shellstate import State
+
 
 #: Rounds of a loop that are followed at most.
 MANY = 8
@@ -91,7 +93,8 @@ class Branches(Walk):
 
     def _arms(self, arms: list[Arm], node: Node) -> None:
         """Every arm that may be taken, each from the same state; then the one that is."""
-        before, ways, open_ = self.state, [], True
+        before, open_ = self.state, True
+        ways: list[tuple[Arm, State]] = []
         for arm in arms:
             if not open_ or (arm.found.truth is False and not arm.found.outside):
                 for one in arm.body:
@@ -115,9 +118,7 @@ class Branches(Walk):
         name = next(self.script.text(one) for one in node.children if one.type == "variable_name")
         body = node.children[-1]
         listed = [
-            one
-            for one in node.children
-            if one.is_named and one != body and one.type != "variable_name"
+            one for one in node.children if one.is_named and one != body and one.type != "variable_name"
         ]
         if listed and listed[0].type == "variable_name":
             listed = listed[1:]

@@ -152,8 +152,8 @@ class Run(Branches, BuiltIns):
                     self.visit(inner)
         if text and body.type == "command" and self._is_shell(body):
             self.claim(body)
-            inner = parsed(text, self.origin, self._first_of(redirects))
-            self._inside(inner, self._child(), (), Value())
+            script = parsed(text, self.origin, self._first_of(redirects))
+            self._inside(script, self._child(), (), Value())
             return
         self.visit(body)
 
@@ -168,13 +168,8 @@ class Run(Branches, BuiltIns):
         return self.script.line(found[0]) if found else 1
 
     def _is_shell(self, node: Node) -> bool:
-        words = [
-            value.text for value, _ in self.expand().words([one for one in node.children if one.is_named])
-        ]
-        words = [
-            word for word in stripped([(Value(word), 0) for word in words])[0] for word in [word[0].text]
-        ]
-        return bool(words) and re.fullmatch(r"(?:.*/)?(?:ba|da|z)?sh", words[0]) is not None
+        words, _ = stripped(self.expand().words([one for one in node.children if one.is_named]))
+        return bool(words) and re.fullmatch(r"(?:.*/)?(?:ba|da|z)?sh", words[0][0].text) is not None
 
     def _command(self, node: Node) -> None:
         self.claim(node)

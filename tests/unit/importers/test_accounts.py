@@ -143,6 +143,7 @@ UNIT_KEYS = [
     "Foo",
 ]
 _POD_KEYS = """
+Image Exec Entrypoint
 AddCapability AddDevice AddHost Annotation AutoUpdate CgroupsMode DNS DropCapability EnvironmentFile
 EnvironmentHost GIDMap GlobalArgs GroupAdd HealthCmd HostName IP Label LogDriver Mask Memory Mount
 Network NotifyX Pod PodmanArgs PublishPort Pull ReadOnly Rootfs RunInit SeccompProfile Secret ShmSize
