@@ -154,7 +154,7 @@ def boot_error(
     if ended is not None and ended.oom:
         found = by_id("killed-for-memory")
     elif found is None or found.cause.symptom:
-        found = _by_status(ended) or found
+        found = by_status(ended) or found
     if found is None:
         return BootError(what, evidence=_excerpt(lines), means=means, try_=(*try_, *_LOOK))
     first = found.number - 1
@@ -184,9 +184,12 @@ _STATUS = {132: "illegal-instruction", 137: "killed", 139: "crashed"}
 _SIGNALS = {"SIGILL": 132, "SIGKILL": 137, "SIGSEGV": 139}
 
 
-def _by_status(ended: Exit | None) -> Found | None:
+def by_status(ended: Exit | None) -> Found | None:
+    """What an exit status tells of a server that had no last words; None when it tells nothing."""
     if ended is None:
         return None
+    if ended.oom:
+        return by_id("killed-for-memory")
     status = _SIGNALS.get(ended.signal) or ended.status
     return by_id(_STATUS[status]) if status in _STATUS else None
 

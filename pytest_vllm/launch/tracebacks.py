@@ -22,6 +22,8 @@ WRAPPER = re.compile(
     r"ChildFailedError|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
 )
 _FOLLOWING = 12
+#: A traceback that is logged calmly was handled.
+_HANDLED = re.compile(r"^(?:\([^)]*\) ?)*(?:DEBUG|INFO|WARNING)\b")
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ def raised(lines: Sequence[str]) -> list[Raised]:
     found: list[Raised] = []
     for number, line in enumerate(lines, 1):
         process, text = owner(line), unprefixed(line)
+        if _HANDLED.match(line):
+            continue
         if frame := _FRAME.match(text):
             frames.setdefault(process, []).append(f"{frame[1]}:{frame[2]}")
         elif error := _ERROR.match(text):
