@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_vllm.decide.baseline import BaselineError, compare, from_json, take, to_json
+from pytest_vllm.profile.bounded import read_bounded
+from pytest_vllm.profile.errors import ProfileError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from pytest_vllm.decide.verdict import Result
     from pytest_vllm.face.session import GateSession
 
+#: Bytes of a baseline. One of all checks of twenty profiles has 2 MiB.
+LARGEST = 16 * 2**20
+
 
 def read_baseline(path: Path | None) -> dict[str, Baseline]:
     """The baselines of a file, by profile; none without a file. Raises pytest.UsageError on a bad one."""
@@ -24,10 +29,12 @@ def read_baseline(path: Path | None) -> dict[str, Baseline]:
         return {}
     save = f"save one first with --vllm-save-baseline={path.name}"
     try:
-        return from_json(json.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
-        raise pytest.UsageError(f"--vllm-baseline={path}: there is no such file; {save}") from None
-    except (BaselineError, ValueError, TypeError, KeyError) as error:
+        if not path.exists():
+            raise pytest.UsageError(f"--vllm-baseline={path}: there is no such file; {save}")
+        return from_json(json.loads(read_bounded(path, LARGEST)))
+    except RecursionError:
+        raise pytest.UsageError(f"--vllm-baseline={path}: nested too deep to be read; {save}") from None
+    except (ProfileError, BaselineError, ValueError, TypeError, KeyError) as error:
         raise pytest.UsageError(f"--vllm-baseline={path}: {error}; {save}") from None
 
 

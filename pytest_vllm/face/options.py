@@ -54,6 +54,8 @@ class Options:
     api_key_env: str = "VLLM_API_KEY"
     launcher: str | None = None
     image: str | None = None
+    model_config: Path | None = None
+    hardware: str | None = None
     tool_parser: str | None = None
     reasoning_parser: str | None = None
     tier: str = "gate"
@@ -110,7 +112,7 @@ def add_options(parser: pytest.Parser) -> None:
     add.one(
         "from",
         "verify the deployment that this file describes (compose, docker run, systemd, Kubernetes, "
-        "vllm serve), or container:NAME",
+        "vllm serve), - for standard input, or container:NAME",
         metavar="FILE",
     )
     add.one("service", "which vLLM server of --vllm-from, where it describes several", metavar="NAME")
@@ -120,6 +122,10 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add.one("launcher", "how to start the server, instead of the profile's launcher", choices=LAUNCHERS)
     add.one("image", "container image to start, instead of the profile's", metavar="REF")
+    add.one("model-config", "the model's config.json, where it cannot be found by itself", metavar="FILE")
+    add.one(
+        "hardware", "hardware file to judge by, or a GPU's name, instead of the profile's", metavar="NAME"
+    )
     add.one("tool-parser", "read calls by this tool parser, instead of the profile's", metavar="NAME")
     add.one("reasoning-parser", "read thoughts by this reasoning parser, or none", metavar="NAME")
     add.one("tier", "run checks up to this tier (default gate)", choices=TIERS)
@@ -144,12 +150,14 @@ def read_options(config: pytest.Config) -> Options:
     return Options(
         profiles=tuple(read("profile") or ()),
         url=read("url"),
-        source=read("from"),
+        source=_source(config, read("from")),
         service=read("service"),
         preflight=bool(read("preflight")),
         api_key_env=read("api-key-env") or "VLLM_API_KEY",
         launcher=read("launcher"),
         image=read("image"),
+        model_config=_path(config, read("model-config")),
+        hardware=read("hardware"),
         tool_parser=read("tool-parser"),
         reasoning_parser=read("reasoning-parser"),
         tier=read("tier") or "gate",
@@ -165,6 +173,28 @@ def read_options(config: pytest.Config) -> Options:
         baseline=_path(config, read("baseline")),
         save_baseline=_path(config, read("save-baseline")),
     )
+
+
+def _source(config: pytest.Config, given: str | None) -> str | None:
+    """What `--vllm-from` names; for `-` the text on standard input, which pytest keeps from its tests.
+
+    The text takes the option's place: it is read once, and workers are given it.
+    """
+    if given != "-":
+        return given
+    from pytest_vllm.profile.importers.origin import ImportProblem, piped  # noqa: PLC0415
+
+    capture = config.pluginmanager.getplugin("capturemanager")
+    try:
+        if capture is not None:
+            capture.suspend_global_capture(in_=True)
+        config.option.vllm_from = text = piped()
+    except ImportProblem as error:
+        raise pytest.UsageError(f"--vllm-from={error}") from error
+    finally:
+        if capture is not None:
+            capture.resume_global_capture()
+    return text
 
 
 def _path(config: pytest.Config, value: str | None) -> Path | None:

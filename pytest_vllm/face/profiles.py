@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_vllm.measure.swarm.crew import MISSING, available
+from pytest_vllm.profile.hardware import hardware_names
+from pytest_vllm.profile.importers.gpunames import hardware_named
 from pytest_vllm.profile.known import with_known_faults
 from pytest_vllm.profile.load import ProfileError, load
 from pytest_vllm.profile.model import Profile, Secret, ServerPart
 from pytest_vllm.profile.parsers import with_parsers
+from pytest_vllm.profile.words import unknown
 from pytest_vllm.run.state import RUN_FILE, read_state
 
 if TYPE_CHECKING:
@@ -42,7 +45,8 @@ def load_profiles(options: Options, rootdir: Path, notes: list[str]) -> dict[str
         names = options.profiles or ((_ATTACHED,) if options.url and not options.source else ())
         bases = [_base(name, rootdir) for name in names]
         bases += [_imported(options, notes)] if options.source else []
-        loaded = [_adjusted(profile, options) for profile in bases]
+        hardware = _hardware(options.hardware, rootdir)
+        loaded = [_adjusted(profile, options, hardware) for profile in bases]
     except ProfileError as error:
         raise pytest.UsageError(str(error)) from error
     if any(one.measure.locust or one.measure.locust_elsewhere for one in loaded) and not available():
@@ -76,8 +80,21 @@ def _imported(options: Options, notes: list[str]) -> Profile:
     return found.profile
 
 
-def _adjusted(profile: Profile, options: Options) -> Profile:
+def _hardware(given: str | None, rootdir: Path) -> dict[str, str]:
+    """What `--vllm-hardware` changes in every profile. Raises ProfileError on an unknown one."""
+    if given is None:
+        return {}
+    known = hardware_names(rootdir)
+    name = given if given in known else hardware_named(given)
+    if name not in known:
+        raise ProfileError(f"--vllm-hardware: {unknown('hardware', given, known)}")
+    return {"hardware": name}
+
+
+def _adjusted(profile: Profile, options: Options, hardware: dict[str, str]) -> Profile:
     changes: dict[str, object] = {}
+    if options.model_config:
+        profile = profile.model_copy(update={"model": str(options.model_config)})
     if options.url:
         changes |= {"launcher": "attach", "url": options.url}
         if os.environ.get(options.api_key_env) and profile.server.api_key is None:
@@ -96,7 +113,8 @@ def _adjusted(profile: Profile, options: Options) -> Profile:
             f"defects break the simulator, but {profile.name} is started by {server.launcher}: "
             "add --vllm-launcher=sim"
         )
-    changed = profile.model_copy(update={"server": server, "expect": expect, "defects": defects})
+    update = {"server": server, "expect": expect, "defects": defects, **hardware}
+    changed = profile.model_copy(update=update)
     try:
         changed = with_parsers(changed, options.tool_parser, options.reasoning_parser)
     except ValueError as error:

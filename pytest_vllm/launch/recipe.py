@@ -70,8 +70,10 @@ def recipe_for(
     if engine.name == "docker":
         # whatever the daemon's default is: only this driver's log can be followed everywhere
         create["log_config"] = {"type": "json-file", "config": {}}
-    if engine.name == "podman" and gpus:
-        create["security_opt"] = ["label=disable"]
+    labels = ["label=disable"] if engine.name == "podman" and gpus else []
+    if security := list(dict.fromkeys([*labels, *profile.deployment.security_opt])):
+        create["security_opt"] = security
+    create |= host_of(server)
     if server.ipc:
         create["ipc_mode"] = server.ipc
     if server.shm and server.ipc == "host":
@@ -79,6 +81,32 @@ def recipe_for(
     elif server.shm:
         create["shm_size"] = server.shm
     return Recipe(create, order.shown(whole), order.secrets, gpus, tuple(notes))
+
+
+def host_of(server: ServerPart) -> dict[str, Any]:
+    """Devices, rights and limits, as the create call takes them."""
+    given: dict[str, Any] = {
+        "devices": list(server.devices),
+        "cap_add": list(server.cap_add),
+        "cap_drop": list(server.cap_drop),
+        "group_add": list(server.group_add),
+        "ulimits": [_ulimit(name, text) for name, text in server.ulimits.items()],
+        "privileged": server.privileged,
+        "runtime": server.runtime,
+        "user": server.user,
+        "working_dir": server.workdir,
+    }
+    return {key: value for key, value in given.items() if value}
+
+
+def _ulimit(name: str, text: str) -> dict[str, Any]:
+    """`memlock = "-1"`, `nofile = "1024:4096"`: soft and hard limit. Raises BootError for what is no number."""
+    soft, _, hard = text.partition(":")
+    try:
+        return {"Name": name, "Soft": int(soft), "Hard": int(hard or soft)}
+    except ValueError as error:
+        shape = '[server] ulimits = { memlock = "-1", nofile = "1024:4096" }'
+        raise BootError(f"the limit {name} = {text!r} is not a number", try_=(shape,)) from error
 
 
 def start_of(server: ServerPart, image: Sequence[str]) -> tuple[list[str] | None, list[str]]:

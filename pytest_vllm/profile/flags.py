@@ -6,12 +6,17 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts import canonical, flag_status, flags, versions
+from pytest_vllm.facts import canonical, flag_status, flags, version_of, versions
 from pytest_vllm.profile.table import faults
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+#: The project's own images, by a release's tag; with an operating system or CUDA behind it.
+_RELEASE = re.compile(
+    r"(?:docker\.io/)?vllm/vllm-openai(?:-rocm|-cpu|-xpu)?:v?\d+\.\d+[\w.]*(?:-[\w.-]+)?(?:@sha256:[0-9a-f]+)?"
+)
+_NAME = re.compile(r"-{0,2}[A-Za-z][\w-]*(?:\.[\w.-]+)?")
 _TAG = re.compile(r":v?(\d+\.\d+(?:\.\d+)*(?:\.?post\d+|rc\d+)?)")
 #: NVIDIA's vLLM containers are tagged by month; the vLLM inside is another number.
 NGC_VERSIONS = {"25.09": "0.10.1.1+381074ae.nv25.09"}
@@ -23,7 +28,7 @@ def checked_args(args: Mapping[str, Any]) -> dict[str, Any]:
     found = []
     for name, value in args.items():
         spelled = name.lstrip("-").replace("_", "-")
-        wrong = _unknown(name) or _wrong_kind(spelled, value)
+        wrong = _wrong_kind(spelled, value)
         if spelled in checked:
             wrong = f"[server.args] {name} is given twice, once as {spelled!r}"
         if wrong:
@@ -34,10 +39,43 @@ def checked_args(args: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
+def unknown_flags(args: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Flags that no version of vLLM in the facts has, each with what is wrong with it."""
+    for name in args:
+        if not _NAME.fullmatch(name):
+            yield (
+                name,
+                f"{name!r} in [server.args] cannot be a flag of vLLM: write it without dashes in front",
+            )
+        elif flag_status(name).state == "unknown":
+            yield name, _unknown(name)
+
+
+def covered(launcher: str, image: str | None, version: str | None) -> bool:
+    """Whether the facts speak for a vLLM: a release, up to the newest that was read, as the project made it.
+
+    A fork's image, a nightly and tomorrow's release may know flags that no release had. Outside of a
+    container, and without a version, it is taken for a release.
+    """
+    if launcher not in ("docker", "podman"):
+        return not version or _released(version)
+    if not image:
+        return not version or _released(version)
+    return _RELEASE.fullmatch(image) is not None and _released(version or image_version(image))
+
+
+def _released(version: str) -> bool:
+    found, newest = version_of(version), version_of(versions()[-1])
+    return found is not None and newest is not None and "+" not in version and found <= newest
+
+
+def not_known(what: str) -> str:
+    """The words for a thing that the facts do not know and do not judge."""
+    return f"{what} is not known to pytest-vllm, whose facts end at vLLM {versions()[-1]}: not judged"
+
+
 def _unknown(name: str) -> str:
     status = flag_status(name)
-    if status.state != "unknown":
-        return ""
     hint = f"; did you mean {status.similar[0]!r}?" if status.similar else ": no version of vLLM has it"
     return f"unknown vllm flag {name!r} in [server.args]{hint}"
 
@@ -77,6 +115,8 @@ def flag_notes(args: Mapping[str, Any], version: str) -> list[str]:
     notes = []
     for name in args:
         status = flag_status(name, version)
+        if status.state == "unknown":
+            notes.append(not_known(f"--{name}"))
         instead = f"; write {status.replaced_by}" if status.replaced_by else ""
         if status.state == "removed":
             notes.append(f"--{name} is gone since vLLM {status.removed}{instead}")

@@ -40,7 +40,7 @@ def load(
     document = find(name_or_path, rootdir, base=Path.cwd())
     documents = [document, *_extended(document, rootdir)]
     environ = os.environ if environ is None else environ
-    raws = [_checked(each, environ if expand else None) for each in documents]
+    raws = [_checked(each, documents[1:], environ if expand else None) for each in documents]
     raw = raws[0] if len(raws) == 1 else _merged(raws[1], raws[0])
     profile = _validated(raw, documents)
     _named(profile, documents, rootdir)
@@ -71,7 +71,7 @@ def _extended(document: Document, rootdir: Path) -> list[Document]:
     return [base]
 
 
-def _checked(document: Document, environ: Mapping[str, str] | None) -> dict[str, Any]:
+def _checked(document: Document, bases: list[Document], environ: Mapping[str, str] | None) -> dict[str, Any]:
     """One document's own tables, hyphenated and resolved; every fault in it is reported at its line."""
     written = {key: value for key, value in document.raw.items() if key != "extends"}
     faults = list(_spelled_twice(written))
@@ -85,10 +85,22 @@ def _checked(document: Document, environ: Mapping[str, str] | None) -> dict[str,
         raw, unresolved = expanded(raw, document.file.parent, environ)
         faults += [Fault(path, text) for path, text in unresolved]
     named = {fault.path for fault in faults}
-    faults += [fault for fault in _invalid(raw) if fault.path not in named]
+    faults += [fault for fault in _invalid(_started(raw, bases)) if fault.path not in named]
     if faults:
         raise document.error(faults)
     return raw
+
+
+def _started(raw: dict[str, Any], bases: list[Document]) -> dict[str, Any]:
+    """The tables with what starts the server, which may stand in the profile that is extended."""
+    own = raw.get("server")
+    if not isinstance(own, dict):
+        return raw
+    for base in bases:
+        server = base.raw.get("server")
+        given = server if isinstance(server, dict) else {}
+        own = {key: given[key] for key in ("launcher", "image", "version") if key in given} | own
+    return {**raw, "server": own}
 
 
 def _invalid(raw: dict[str, Any]) -> list[Fault]:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
 from pytest_vllm.profile import units, values
-from pytest_vllm.profile.flags import checked_args, image_version
+from pytest_vllm.profile.flags import checked_args, covered, image_version, unknown_flags
 from pytest_vllm.profile.limits import Bound, Duration, Limits
 from pytest_vllm.profile.table import Part, faults
 
@@ -69,6 +69,24 @@ class ServerPart(Part):
     """Size of /dev/shm as `docker run --shm-size` takes it: `64g` is 64 GiB."""
     ipc: str | None = None
     """IPC namespace: `host` or `private`."""
+    devices: list[str] = Field(default_factory=list)
+    """Devices that are not NVIDIA's GPUs: `/dev/kfd`, `/dev/dri`, `/dev/infiniband/uverbs0:/dev/…:rwm`, CDI names."""
+    cap_add: list[str] = Field(default_factory=list)
+    """Capabilities that the container gets: `SYS_PTRACE`, `IPC_LOCK`."""
+    cap_drop: list[str] = Field(default_factory=list)
+    """Capabilities that it loses."""
+    group_add: list[str] = Field(default_factory=list)
+    """Groups that its user is in besides, by name or number: `video`, `render`."""
+    ulimits: dict[str, str] = Field(default_factory=dict)
+    """Limits as `docker run --ulimit` takes them: `{ memlock = "-1", nofile = "1024:4096" }`."""
+    privileged: bool = False
+    """Whether it may do all that its host can."""
+    runtime: str | None = None
+    """The runtime that starts it, such as `habana`; for NVIDIA's GPUs it is `gpus` that counts."""
+    user: str | None = None
+    """Who it runs as: `1000:1000`."""
+    workdir: str | None = None
+    """The folder that its program starts in."""
     entrypoint: list[str] | None = None
     """Replaces the image's entry point."""
     command: list[str] | None = None
@@ -81,6 +99,19 @@ class ServerPart(Part):
     """Whether it fits on the machine beside the other profiles of a run."""
     args: Args = Field(default_factory=dict)
     """Exactly vLLM's flags without dashes: `true` is a bare flag, a table is JSON."""
+
+    @model_validator(mode="after")
+    def _known_flags(self) -> ServerPart:
+        """A flag that no release has is a slip, where a release is what starts."""
+        found = list(unknown_flags(self.args)) if self.facts_hold else []
+        if found:
+            raise faults([(("args", name), text) for name, text in found])
+        return self
+
+    @property
+    def facts_hold(self) -> bool:
+        """Whether what pytest-vllm knows of vLLM's releases holds for this one."""
+        return covered(self.launcher, self.image, self.version)
 
     @property
     def vllm_version(self) -> str:
@@ -231,7 +262,7 @@ class Profile(Part):
     hardware: str | None = None
     """The hardware file: memory, bandwidth and FLOPs."""
     model: str | None = None
-    """The model file: layers, heads, bytes per weight."""
+    """The model file: layers, heads, bytes per weight; or the path of a config.json."""
     server: ServerPart = Field(default_factory=ServerPart)
     boot: BootPart = Field(default_factory=BootPart)
     record: RecordPart = Field(default_factory=RecordPart)

@@ -8,12 +8,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NAMED = re.compile(r"(?:^|[_-])(?:TOKEN|KEY|PASSWORD|PASSWD|SECRET)$", re.IGNORECASE)
+_NAMED = re.compile(
+    r"(?:^|[_-])(?:TOKEN|(?:API)?KEY|PASSWORD|PASSWD|PASS|SECRET|CREDENTIALS?|AUTHORIZATION|OTLP_(?:\w+_)?HEADERS)$",
+    re.IGNORECASE,
+)
 _SHAPED = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{8,}|nvapi-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}"
-    r"|AKIA[0-9A-Z]{16}|xox[abpr]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,})"
+    r"|AKIA[0-9A-Z]{16}|glpat-[A-Za-z0-9_-]{16,}|AIza[A-Za-z0-9_-]{30,}|xox[abpr]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,})"
 )
-_IN_URL = re.compile(r"[a-z]+://[^/@\s:]+:[^/@\s]+@")
+#: The password of a URL; a name such as `${PASSWORD}` in its place is none.
+_IN_URL = re.compile(r"([a-z][a-z0-9+.-]*://[^/@\s:]*:)(?![$\ue001])[^/@\s]+@")
+_IN_QUERY = re.compile(
+    r"([?&;](?:[\w-]*[_-])?(?:token|key|secret|password|sig|signature|apikey)=)(?!\$)[^&\s\"']+",
+    re.IGNORECASE,
+)
+_IN_HEADER = re.compile(
+    r"((?:authorization|api-key|x-api-key)[\"']?\s*[:=]\s*)(?:(?:bearer|basic|token)(?:\s+|%20))?(?!\$)[^\s\"',]+",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"(\bbearer(?:\s+|%20))(?!\$)[^\s\"',]{6,}", re.IGNORECASE)
+_GIVEN = re.compile(
+    r"((?:^|[\s\"'`,{(])(?:--?)?([A-Za-z_][\w.-]*)[\"']?(\s*[=:]\s*|\s+))([\"']?)([^\s\"'`,;)}]+)",
+    re.IGNORECASE,
+)
 _SAFE = {"", "none", "empty", "not-needed"}
 
 
@@ -24,7 +41,28 @@ def secret_name(name: str) -> bool:
 
 def secret_text(value: str) -> bool:
     """Whether a text contains something that is shaped like a secret."""
-    return _SHAPED.search(value) is not None or _IN_URL.search(value) is not None
+    return any(one.search(value) for one in (_SHAPED, _IN_URL, _IN_QUERY, _IN_HEADER, _BEARER))
+
+
+def redacted(text: str) -> str:
+    """A text for people with every value that may be a secret replaced by `***`.
+
+    What is shaped like one, passwords in URLs, queries and headers, and what stands behind a name of a secret:
+    `--token X`, `HF_TOKEN=X`, `"password": "X"`. References such as `$NAME` stay.
+    """
+    text = _SHAPED.sub("***", text)
+    text = _IN_URL.sub(lambda found: f"{found[1]}***@", text)
+    for pattern in (_IN_QUERY, _IN_HEADER, _BEARER):
+        text = pattern.sub(lambda found: f"{found[1]}***", text)
+    return _GIVEN.sub(_given, text)
+
+
+def _given(found: re.Match[str]) -> str:
+    """`--token X` and `TOKEN=X`; in plain words (`token X`) nothing is a value."""
+    dashed = found[1].lstrip(" \t\"'`,{(").startswith("-")
+    named = secret_name(found[2]) and (found[3].strip() != "" or dashed)
+    reference = found[5].startswith(("$", "***", "\ue001")) or found[5].lower() in _SAFE
+    return found[0] if not named or reference else f"{found[1]}{found[4]}***"
 
 
 def literal_secrets(

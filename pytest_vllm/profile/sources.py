@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.locate import data_dir
+from pytest_vllm.profile.bounded import Unreadable, depth, read_bounded
 from pytest_vllm.profile.errors import Fault, ProfileError
 from pytest_vllm.profile.errors import Path as KeyPath
 from pytest_vllm.profile.lines import lines
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 FOLDER = "vllm-profiles"
 TABLES = ("tool", "pytest-vllm", "profiles")
 BUILT_IN = "built in"
+#: Bytes of a file that holds profiles.
+LARGEST = 2**20
+#: Tables and lists inside each other.
+DEEPEST = 40
+_DEEP = f"tables or lists are nested more than {DEEPEST} deep; no profile needs that"
 
 _AT_LINE = re.compile(r"\s*\(at line (\d+), column (\d+)\)$")
 
@@ -54,11 +60,9 @@ class Document:
     def text(self) -> str:
         """The file's text. Raises ProfileError when it cannot be read."""
         try:
-            return self.file.read_text("utf-8-sig")
-        except OSError as error:
-            raise ProfileError(f"{self.shown}: cannot be read: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise ProfileError(f"{self.shown}: not UTF-8 text (byte {error.start})") from error
+            return read_bounded(self.file, LARGEST)
+        except Unreadable as error:
+            raise ProfileError(f"{self.shown}: {error}") from error
 
     @cached_property
     def raw(self) -> dict[str, Any]:
@@ -67,6 +71,10 @@ class Document:
             content: Any = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as error:
             raise ProfileError(self._syntax(str(error))) from error
+        except RecursionError as error:
+            raise ProfileError(f"{self.shown}: {_DEEP}") from error
+        if depth(content, DEEPEST) > DEEPEST:
+            raise ProfileError(f"{self.shown}: {_DEEP}")
         for key in self.prefix:
             content = content[key]
         if not isinstance(content, dict):

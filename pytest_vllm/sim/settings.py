@@ -6,6 +6,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.boot.kind import Kind
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -35,7 +37,7 @@ class Settings:
     tool_parser: str = ""
     auto_tools: bool = False
     family: str = ""
-    pooling: bool = False
+    kind: Kind = field(default_factory=Kind)
     thinking: str = ""
     dev_mode: bool = False
     max_logprobs: int = 20
@@ -46,6 +48,11 @@ class Settings:
     def name(self) -> str:
         """The first served name, which answers and metrics carry."""
         return self.names[0]
+
+    @property
+    def pooling(self) -> bool:
+        """Whether it pools instead of generating."""
+        return bool(self.kind.pools)
 
     @property
     def max_model_len(self) -> int:

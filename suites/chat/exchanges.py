@@ -7,6 +7,7 @@ from typing import Any
 from pytest_vllm import Case, Recording, Request, Server, cases, exchange, text_of
 
 QUESTION = "What is the capital of France?"
+ORDER = "Answer in one word, and in capital letters."
 TURNS = ("My dog is called Bello.", "Good to know.", "How is my dog called?")
 
 #: White space and the commonest letters: any text of a few words holds one of them.
@@ -138,3 +139,10 @@ def _system(server: Server, rule: str) -> Request:
 def _with_id(request: Request, value: str) -> Request:
     headers = {**request.headers, "X-Request-Id": value}
     return Request(request.method, request.path, json=request.json, headers=headers)
+
+
+@exchange("chat.developer")
+def chat_developer(server: Server) -> Request:
+    """The question after a developer's message."""
+    messages = [{"role": "developer", "content": ORDER}, {"role": "user", "content": QUESTION}]
+    return server.chat(messages, max_tokens=1, expect=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Recording, check
+from pytest_vllm import MUST, Recording, Server, check, only_if
 
 SPEC = "openai:chat/create#messages"
 CHAT = ["chat"]
@@ -44,6 +44,16 @@ def test_empty(chat_empty_user: Recording) -> None:
     chat_empty_user.answered()
 
     assert chat_empty_user.status in (200, 400), f"answered with {chat_empty_user.status}"
+
+
+@check("chat.messages.developer", MUST, spec=SPEC, needs=CHAT)
+def test_developer(chat_parts: Recording, chat_developer: Recording, vllm_server: Server) -> None:
+    """A developer's message is part of the prompt."""
+    only_if(bool(vllm_server.version) and vllm_server.at_least("0.32.0"), "templates decide before 0.32.0")
+    only_if(chat_developer.status != 400, f"refused: {chat_developer.text[:120]}")
+    plain, with_it = _prompt(chat_parts), _prompt(chat_developer)
+
+    assert with_it > plain, f"{with_it} prompt tokens with a developer's message, {plain} without"
 
 
 def _prompt(answer: Recording) -> int:

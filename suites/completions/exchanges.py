@@ -13,6 +13,7 @@ from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exch
 OPENING = "The capital of France is"
 UNICODE = "Ça va? 東京 👍🏽 naïve—yes:"
 BATCH = ("One two three", "Red green blue yellow")
+BEAMS = 4
 HELLOS = " hello hello hello hello hello hello"
 
 #: No sampling default of the model's own may narrow what these parameters open.
@@ -267,3 +268,9 @@ def _special(server: Server, rendered: Recording, *, skip: bool) -> Request:
 def _seeded(server: Server, seed: int) -> Request:
     drawn = {"seed": seed, "logprobs": 0, **HOT}
     return server.completion("My favourite words are", max_tokens=6, ignore_eos=True, **drawn)
+
+
+@exchange("completions.beams")
+def completions_beams(server: Server) -> Request:
+    """A search with four beams, which servers may refuse."""
+    return server.completion(OPENING, max_tokens=8, use_beam_search=True, n=BEAMS, expect=None)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, check, need, parting, text_of
+from pytest_vllm import MUST, SHOULD, Case, Recording, check, need, only_if, parting, text_of
+
+from .exchanges import BEAMS
 
 CREATE = "openai:completions/create"
 VLLM = "vllm:serving/openai_compatible_server/#completions-api"
@@ -100,6 +102,16 @@ def test_special_shown(completions_special_hidden: Recording, completions_specia
     hidden, shown = _text(completions_special_hidden), _text(completions_special_shown)
 
     assert len(shown) > len(hidden), f"{shown!r} without skip_special_tokens, {hidden!r} with"
+
+
+@check("completions.beams", MUST, spec=VLLM, needs=NEEDS)
+def test_beams(completions_beams: Recording) -> None:
+    """A search with four beams ends in four texts, and not all of them are the same."""
+    only_if(completions_beams.status != 400, f"refused: {completions_beams.text[:120]}")
+    texts = [text_of(choice) for choice in completions_beams.ok["choices"]]
+
+    assert len(texts) == BEAMS, f"{len(texts)} texts of {BEAMS} beams"
+    assert len(set(texts)) > 1, f"all beams say {texts[0]!r:.100}"
 
 
 def _refused(answer: Recording, name: str) -> bool:

@@ -13,6 +13,7 @@ from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exch
 
 QUESTION = "What is 7 plus 5? Answer with the number."
 ROOM, FEW = 700, 4
+BUDGET = 6
 #: Qwen's templates and DeepSeek's call the switch differently; a template passes over what it does not know.
 ON = {"enable_thinking": True, "thinking": True}
 OFF = {"enable_thinking": False, "thinking": False}
@@ -232,3 +233,9 @@ def reasoning_history_rendered(server: Server) -> Request:
 def reasoning_history_shape(server: Server, reasoning_history: Case) -> Request:
     """Thoughts in a conversation, in a shape that some clients send."""
     return server.chat(reasoning_history["messages"], max_tokens=1, expect=None)
+
+
+@exchange("reasoning.budget")
+def reasoning_budget(server: Server, reasoning_switch: Recording) -> Request:
+    """The question, with few tokens to think it over."""
+    return ask(server, reasoning_switch, thinking_token_budget=BUDGET, expect=None)

@@ -4,6 +4,7 @@ import json
 
 from pytest_vllm import MUST, Recording, Server, check, need, only_if
 
+from .exchanges import BUDGET
 from .thoughts import appends, clip, marked, said
 
 SPEC = "vllm:features/reasoning_outputs/"
@@ -150,3 +151,16 @@ def test_typed_tag(vllm_server: Server, reasoning_cut: Recording, reasoning_type
     need(answer.thoughts or answer.content.strip(), "nothing was said")
 
     assert answer.thoughts, f"content {clip(answer.content)}, no reasoning"
+
+
+@check("reasoning.budget.kept", MUST, spec="vllm:features/reasoning_outputs/#thinking-budget", needs=NEEDS)
+def test_budget(reasoning_plain: Recording, reasoning_budget: Recording, vllm_server: Server) -> None:
+    """A budget of thinking tokens ends the reasoning, and no more."""
+    only_if(bool(vllm_server.version) and vllm_server.at_least("0.22.0"), "budgets hold from 0.22.0")
+    only_if(reasoning_budget.status != 400, f"refused: {reasoning_budget.text[:120]}")
+    whole = said(reasoning_plain).thoughts.split()
+    only_if(len(whole) > 2 * BUDGET, f"without a budget the model thinks {len(whole)} words")
+    words = said(reasoning_budget).thoughts.split()
+
+    # a word is a token at least
+    assert len(words) <= BUDGET, f"{len(words)} words of thought with a budget of {BUDGET} tokens"

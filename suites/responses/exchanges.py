@@ -212,3 +212,42 @@ def responses_thinking(server: Server) -> Request:
 def responses_thinking_stream(server: Server) -> Request:
     """The same, streamed."""
     return thinking_request(server, stream=True)
+
+
+@exchange("responses.continued")
+def responses_continued(server: Server, responses_stored: Recording) -> Request:
+    """The same again, after that answer."""
+    before = responses_stored.ok["id"]
+    return ask(server, "Hi", max_output_tokens=FEW, previous_response_id=before, expect=None)
+
+
+@exchange("responses.background")
+def responses_background(server: Server) -> Request:
+    """A long answer in the background."""
+    long = min(512, (server.max_model_len or 4096) // 2)
+    more = {"max_output_tokens": long, "ignore_eos": True}
+    return ask(server, background=True, store=True, expect=None, **more)
+
+
+@exchange("responses.background-cancel")
+def responses_background_cancel(server: Server, responses_background: Recording) -> Request:  # noqa: ARG001
+    """Its cancellation."""
+    made = responses_background.ok["id"]
+    return Request("POST", f"{PATH}/{made}/cancel", expect=None)
+
+
+@exchange("responses.background-after")
+def responses_background_after(
+    server: Server, responses_background: Recording, responses_background_cancel: Recording
+) -> Request:
+    """What became of it."""
+    del responses_background_cancel
+    return server.get(f"{PATH}/{responses_background.ok['id']}", expect=None)
+
+
+@exchange("responses.custom")
+def responses_custom(server: Server) -> Request:
+    """A call of a tool that takes plain text."""
+    offered = {"type": "custom", "name": "write_line", "description": "Writes a line of text."}
+    more = {"tools": [offered], "tool_choice": "required", "max_output_tokens": ROOM}
+    return ask(server, "Write a line with the tool.", expect=None, **more)

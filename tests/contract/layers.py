@@ -97,7 +97,6 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "_pytest": ("face", "plugin"),
     "docker": ("launch.docker", "launch.podman"),
     "openai": ("face.fixtures",),
-    "typer": ("cli",),
     "prometheus_client": ("wire.metrics",),
     "jsonschema": ("schemas", "report"),
     "psutil": ("launch",),

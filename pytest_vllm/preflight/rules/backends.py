@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.preflight.facts import names
 from pytest_vllm.preflight.rule import ERROR, WARNING, Finding, put, rule
+from pytest_vllm.profile.flags import not_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +53,10 @@ def attention(of: Deployment) -> Iterator[Finding]:
     """An attention back end that this version does not have."""
     given, known = of.given("attention-backend"), names("attention", of.release)
     if isinstance(given, str) and given.upper() not in known and given.lower() != "auto" and "." not in given:
+        if not of.profile.server.facts_hold:
+            what = not_known(f"the attention back end {given!r}")
+            yield Finding(of.key("attention-backend"), what, severity=WARNING)
+            return
         yield Finding(
             of.key("attention-backend"),
             f"attention-backend is {given!r}",
@@ -64,7 +69,10 @@ def attention(of: Deployment) -> Iterator[Finding]:
 def attention_variable(of: Deployment) -> Iterator[Finding]:
     """VLLM_ATTENTION_BACKEND names a back end that this version does not have."""
     given, known = of.env("VLLM_ATTENTION_BACKEND"), names("attention", of.release)
-    if given and given.upper() not in known:
+    if given and given.upper() not in known and not of.profile.server.facts_hold:
+        what = not_known(f"the attention back end {given!r}")
+        yield Finding("server.env.VLLM_ATTENTION_BACKEND", what)
+    elif given and given.upper() not in known:
         yield Finding(
             "server.env.VLLM_ATTENTION_BACKEND",
             f"VLLM_ATTENTION_BACKEND is {given!r}",

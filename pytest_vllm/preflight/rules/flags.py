@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.facts import canonical, flag_status, flags
 from pytest_vllm.preflight.deployment import number
 from pytest_vllm.preflight.rule import ERROR, NOTE, WARNING, Finding, Fix, drop, put, rule
+from pytest_vllm.profile.flags import not_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,14 @@ def _fix(of: Deployment, written: str, status: FlagStatus) -> Fix | None:
     if instead and flag_status(instead[1], of.version).accepted and not of.has(instead[1]):
         return Fix(key, "rename", to=instead[1])
     return None
+
+
+@rule("flags.unknown", WARNING, source="argument parsers of 45 releases")
+def unknown(of: Deployment) -> Iterator[Finding]:
+    """A flag that no release had which pytest-vllm knows: a fork's, a nightly's, a newer release's."""
+    for written, status in _statuses(of, "unknown"):
+        hint = f"did you mean {status.similar[0]}?" if status.similar else ""
+        yield Finding(f"server.args.{written}", not_known(f"--{written}"), advice=hint)
 
 
 @rule("flags.removed", ERROR, source="argument parsers of 45 releases")
@@ -98,7 +107,9 @@ def choice(of: Deployment) -> Iterator[Finding]:
             or isinstance(value, bool | dict | list)
         ):
             continue
-        if str(value) not in choices:
+        if str(value) not in choices and not of.profile.server.facts_hold:
+            yield Finding(f"server.args.{written}", not_known(f"{written} {value!r}"), severity=WARNING)
+        elif str(value) not in choices:
             yield Finding(
                 f"server.args.{written}",
                 f"{written} is {value!r}",

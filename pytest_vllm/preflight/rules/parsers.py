@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.facts import parsers
 from pytest_vllm.preflight.rule import ERROR, WARNING, Finding, drop, put, rule
+from pytest_vllm.profile.flags import not_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,9 @@ def tool_unknown(of: Deployment) -> Iterator[Finding]:
     """A tool parser that this version does not have."""
     name = of.given(_TOOL)
     if isinstance(name, str) and not of.has("tool-parser-plugin") and name not in parsers("tool", of.version):
+        if not of.profile.server.facts_hold:
+            yield Finding(of.key(_TOOL), not_known(f"the tool parser {name!r}"), severity=WARNING)
+            return
         severe = of.on(_AUTO) and of.exact
         yield Finding(
             of.key(_TOOL),
@@ -43,6 +47,9 @@ def reasoning_unknown(of: Deployment) -> Iterator[Finding]:
     """A reasoning parser that this version does not have."""
     name, known = of.given(_REASONING), parsers("reasoning", of.version)
     if isinstance(name, str) and name and not of.has("reasoning-parser-plugin") and name not in known:
+        if not of.profile.server.facts_hold:
+            yield Finding(of.key(_REASONING), not_known(f"the reasoning parser {name!r}"), severity=WARNING)
+            return
         yield Finding(
             of.key(_REASONING),
             f"reasoning-parser is {name!r}",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.facts import flags
 from pytest_vllm.preflight.rule import ERROR, NOTE, WARNING, Finding, drop, put, rule
+from pytest_vllm.profile.flags import not_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -216,7 +217,10 @@ def fp8_cache(of: Deployment) -> Iterator[Finding]:
 def cache_dtype(of: Deployment) -> Iterator[Finding]:
     """A cache type that this version does not have."""
     given, known = of.given("kv-cache-dtype"), flags(of.version)["kv-cache-dtype"].suggested
-    if isinstance(given, str) and known and given not in known:
+    if isinstance(given, str) and known and given not in known and not of.profile.server.facts_hold:
+        what = not_known(f"the cache type {given!r}")
+        yield Finding(of.key("kv-cache-dtype"), what, severity=WARNING)
+    elif isinstance(given, str) and known and given not in known:
         yield Finding(of.key("kv-cache-dtype"), f"kv-cache-dtype is {given!r}", f"known: {', '.join(known)}")
 
 

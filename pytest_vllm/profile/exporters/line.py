@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.exporters.words import (
+    HOST,
     Exported,
     arguments,
     environment,
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_vllm.profile.exporters.words import Words
-    from pytest_vllm.profile.model import Profile
+    from pytest_vllm.profile.model import Profile, ServerPart
 
-_NO_PLACE = ("image", "gpus", "volumes", "shm", "ipc", "entrypoint")
+_NO_PLACE = ("image", "gpus", "volumes", "shm", "ipc", "entrypoint", *HOST)
 _LONGEST = 88
 
 
@@ -61,6 +62,7 @@ def run_words(profile: Profile, engine: str) -> tuple[Words, Words, tuple[str, .
     options += ["--network", place.network] if place.network else []
     options += ["--ipc", server.ipc] if server.ipc else []
     options += ["--shm-size", server.shm] if server.shm else []
+    options += _host(server)
     for port in place.ports:
         options += ["-p", port]
     for volume in server.volumes:
@@ -72,6 +74,21 @@ def run_words(profile: Profile, engine: str) -> tuple[Words, Words, tuple[str, .
     whole = [*before, *program]
     rest = arguments(profile, positional=takes_position(whole), place=place)
     return options, [image, *before[1:], *program, *rest], place_note(profile, place)
+
+
+def _host(server: ServerPart) -> Words:
+    """Devices, rights and limits."""
+    many = {"device": server.devices, "cap-add": server.cap_add, "cap-drop": server.cap_drop}
+    many |= {"group-add": server.group_add}
+    many |= {"ulimit": [f"{name}={limit}" for name, limit in server.ulimits.items()]}
+    words: Words = [
+        word for option, values in many.items() for one in values for word in (f"--{option}", one)
+    ]
+    words += ["--privileged"] if server.privileged else []
+    for option in ("runtime", "user", "workdir"):
+        if value := getattr(server, option):
+            words += [f"--{option}", value]
+    return words
 
 
 def start_of(profile: Profile) -> tuple[list[str], list[str]]:

@@ -10,6 +10,7 @@ import yaml
 
 from pytest_vllm.profile.exporters.line import start_of
 from pytest_vllm.profile.exporters.words import (
+    HOST,
     Exported,
     arguments,
     environment,
@@ -23,9 +24,11 @@ from pytest_vllm.profile.model import Secret
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.exporters.words import Words
-    from pytest_vllm.profile.model import Profile
+    from pytest_vllm.profile.model import Profile, ServerPart
 
 _PROBE_EVERY = 10
+#: Keys of a container that the manifest says.
+_IN_A_POD = ("cap_add", "cap_drop", "privileged", "workdir")
 
 
 def compose(profile: Profile) -> Exported:
@@ -48,13 +51,26 @@ def compose(profile: Profile) -> Exported:
         "entrypoint": [_compose(word) for word in before],
         "command": [_compose(word) for word in [*program, *words]],
         "volumes": list(server.volumes),
-        "devices": devices,
+        "devices": [*devices, *server.devices],
+        "cap_add": server.cap_add,
+        "cap_drop": server.cap_drop,
+        "group_add": server.group_add,
+        "ulimits": {name: _ulimit(limit) for name, limit in server.ulimits.items()},
+        "privileged": server.privileged,
+        "runtime": server.runtime,
+        "user": server.user,
+        "working_dir": server.workdir,
         "deploy": {"resources": {"reservations": {"devices": [reservation]}}} if reservation else None,
     }
     named = [one.partition(":")[0] for one in server.volumes if not one.startswith(("/", "~", "."))]
     file: dict[str, Any] = {"services": {name_of(profile): {k: v for k, v in service.items() if v}}}
     file |= {"volumes": dict.fromkeys(named)} if named else {}
     return Exported(_yaml(file), place_note(profile, place))
+
+
+def _ulimit(text: str) -> int | dict[str, int]:
+    soft, colon, hard = text.partition(":")
+    return {"soft": int(soft), "hard": int(hard)} if colon else int(soft)
 
 
 def _compose_gpus(gpus: str | int | list[str] | None) -> tuple[list[str], dict[str, Any]]:
@@ -80,6 +96,10 @@ def kubernetes(profile: Profile) -> Exported:
         *arguments(profile, positional=takes_position([*before, *program]), place=place),
     ]
     notes = list(place_note(profile, place))
+    lost = [name.replace("_", "-") for name in HOST if name not in _IN_A_POD and getattr(server, name)]
+    notes += (
+        [f"{', '.join(lost)}: a manifest needs a device plugin or a security context for it"] if lost else []
+    )
     volumes, mounts = _volumes(profile)
     port = place.inside
     gpus = _gpu_count(server.gpus, notes)
@@ -98,6 +118,8 @@ def kubernetes(profile: Profile) -> Exported:
             "failureThreshold": math.ceil(profile.boot.timeout / _PROBE_EVERY),
         },
         "volumeMounts": mounts,
+        "workingDir": server.workdir,
+        "securityContext": _rights(server),
     }
     pod: dict[str, Any] = {
         "hostIPC": True if server.ipc == "host" else None,
@@ -124,6 +146,16 @@ def kubernetes(profile: Profile) -> Exported:
         literals = " ".join(f'--from-literal={key}="${key}"' for key in keys)
         notes.append(f"make its secret first: kubectl create secret generic {secret} {literals}")
     return Exported(_yaml(deployment), tuple(notes))
+
+
+def _rights(server: ServerPart) -> dict[str, Any]:
+    """The security context of a container."""
+    capabilities = {"add": server.cap_add, "drop": server.cap_drop}
+    given = {key: value for key, value in capabilities.items() if value}
+    return {
+        **({"capabilities": given} if given else {}),
+        **({"privileged": True} if server.privileged else {}),
+    }
 
 
 def _gpu_count(gpus: str | int | list[str] | None, notes: list[str]) -> int:

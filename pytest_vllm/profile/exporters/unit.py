@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.exporters.line import run_words, shown
-from pytest_vllm.profile.exporters.words import Exported, arguments, environment
+from pytest_vllm.profile.exporters.words import HOST, Exported, arguments, environment
 from pytest_vllm.profile.flagwords import takes_position
 from pytest_vllm.profile.model import Secret
 
@@ -52,7 +52,9 @@ def _restart(policy: str | None) -> str:
 
 
 def _lost(profile: Profile) -> tuple[str, ...]:
-    names = [name for name in ("image", "gpus", "volumes", "shm", "ipc") if getattr(profile.server, name)]
+    names = [
+        name for name in ("image", "gpus", "volumes", "shm", "ipc", *HOST) if getattr(profile.server, name)
+    ]
     return (f"{', '.join(names)}: a unit without a container cannot say it",) if names else ()
 
 

@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 
 API_KEY = "VLLM_API_KEY"
 INSIDE = 8000
+#: Keys of `[server]` that only a container has, besides image, GPUs, volumes and shared memory.
+HOST = (
+    "devices",
+    "cap_add",
+    "cap_drop",
+    "group_add",
+    "ulimits",
+    "privileged",
+    "runtime",
+    "user",
+    "workdir",
+)
 
 Words = list[str | Secret]
 

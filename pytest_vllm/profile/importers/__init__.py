@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.origin import ImportProblem, Origin, origin_of
+from pytest_vllm.profile.importers.origin import ImportProblem, Origin, origin_of, piped
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ KINDS = {
     "systemd": "a systemd unit",
     "shell": "a vllm serve, docker run or podman run line",
     "config": "vLLM's --config YAML",
+    "recipe": "a recipe of the vLLM project",
 }
 _CONTAINER = "container:"
 _FORMS = f"{', '.join(KINDS.values())}, or {_CONTAINER}NAME"
@@ -55,7 +55,8 @@ def imported(
     """The profile of a deployment.
 
     Args:
-        path_or_text: a file, `container:NAME` of a container that is there, or the text itself.
+        path_or_text: a file, `-` for standard input, the text itself, or `container:NAME` of a container
+            that is there.
         kind: one of KINDS; found from the content unless told otherwise.
         service: which vLLM server, where a file describes several.
         environ: where variables come from, `os.environ` unless told otherwise.
@@ -71,7 +72,7 @@ def imported(
             raise ImportProblem(f"{given}: a container is not read here; name {_FORMS}")
         draft = running(given.removeprefix(_CONTAINER), environ)
         return Imported(draft.profile(draft.origin.shown), draft.notes)
-    origin = origin_of(path_or_text, environ)
+    origin = origin_of(piped() if given == "-" else path_or_text, environ)
     draft = _read(origin, kind or detected(origin), service)
     name = "imported" if origin.shown == "the text" else origin.stem
     profile = draft.profile(name)
@@ -79,23 +80,10 @@ def imported(
 
 
 def detected(origin: Origin) -> str:
-    """The kind of a text, by its content. Raises ImportProblem when it starts no vLLM."""
-    from pytest_vllm.profile.importers import systemd
+    """The kind of a text, by its content. Raises ImportProblem with the kind that it looks like."""
+    from pytest_vllm.profile.importers.recognised import kind_of
 
-    text = origin.text
-    if not text.strip():
-        raise origin.problem(0, "the file is empty", f"name {_FORMS}")
-    if systemd.SECTION.search(text):
-        return "systemd"
-    if re.search(r"^kind:", text, re.MULTILINE) and re.search(r"^apiVersion:", text, re.MULTILINE):
-        return "kubernetes"
-    if re.search(r"^services:", text, re.MULTILINE):
-        return "compose"
-    if re.search(r"\b(?:docker|podman|nerdctl) |\bvllm serve\b|\bapi_server\b", text):
-        return "shell"
-    if origin.shown.endswith((".yaml", ".yml")) or re.search(r"^[\w-]+:(?:\s|$)", text, re.MULTILINE):
-        return "config"
-    raise origin.problem(0, "nothing here starts vLLM", f"name {_FORMS}")
+    return kind_of(origin, _FORMS)
 
 
 def _read(origin: Origin, kind: str, service: str | None) -> Draft:
@@ -117,6 +105,10 @@ def _read(origin: Origin, kind: str, service: str | None) -> Draft:
         from pytest_vllm.profile.importers.configfile import read_config
 
         return read_config(origin)
+    if kind == "recipe":
+        from pytest_vllm.profile.importers.recipe import read_recipe
+
+        return read_recipe(origin, service)
     if kind == "shell":
         from pytest_vllm.profile.importers.shell import read_shell
 

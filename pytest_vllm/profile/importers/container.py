@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.shellwords import Word, commands, resolved
+from pytest_vllm.profile.importers.marks import secret_mark
+from pytest_vllm.profile.importers.shellaccount import account, emitted
+from pytest_vllm.profile.importers.shellprefix import nested
+from pytest_vllm.profile.importers.shellrun import Run
+from pytest_vllm.profile.importers.shellstate import State
+from pytest_vllm.profile.importers.shelltree import parsed
+from pytest_vllm.profile.importers.shellvalue import Value
+from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.importers.vllmline import program_length, read_arguments
 
 if TYPE_CHECKING:
@@ -15,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.draft import Draft
     from pytest_vllm.profile.importers.variables import Variables
 
-_SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
 _WRAPPERS = ("exec", "sudo", "nohup", "env", "time", "command", "-E")
 _SIZE = re.compile(r"\d+\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
@@ -49,23 +56,49 @@ def read_start(
 
 
 def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Word]:
-    """The words that a shell around vLLM (`bash -c "…"`) would start."""
-    texts = [word.text for word in words]
-    if (
-        len(words) < 3
-        or not _SHELLS.fullmatch(texts[0])
-        or not texts[1].startswith("-")
-        or "c" not in texts[1]
-    ):
+    """The words that a shell around vLLM (`bash -c "…"`) would start: it sees the environment of the server."""
+    found = nested([Value(word.text) for word in words]) if words else None
+    if found is None:
         return words
-    line = words[2].line
-    for found in commands(texts[2], draft.origin, line):
-        inner = resolved(without_prefix(found), variables)
-        if program_length([word.text for word in inner]):
-            draft.note(line, f"the shell around vLLM ({' '.join(texts[:2])}) is left out")
-            return inner
-        draft.lost(line, f"`{' '.join(word.text for word in found)}`, which is run before vLLM,")
-    return words
+    at = next(place for place, word in enumerate(words) if word.text == found[0].text)
+    state = _state(draft, variables, found[1])
+    run = Run(draft.origin, parsed(found[0].text, draft.origin, words[at].line), state).follow()
+    starts = [one for one in run.starts if program_length(one.texts)]
+    if not starts:
+        return words
+    if len(starts) > 1:
+        lines = ", ".join(str(one.line) for one in starts)
+        what = f"the shell around vLLM starts {len(starts)} servers (lines {lines})"
+        raise draft.origin.problem(words[at].line, what, "keep one of them")
+    (chosen,) = starts
+    inner = [Word(emitted(draft, value), line) for value, line in chosen.words]
+    used = {use for value, _ in chosen.words for use in value.uses}
+    seen = {} if chosen.prefix.cleared else chosen.state.environment()
+    if chosen.prefix.cleared:
+        draft.env.clear()
+    for name, value in {**seen, **{name: one for name, (one, _) in chosen.prefix.env.items()}}.items():
+        used |= value.uses
+        if value.uses or name in chosen.prefix.env:
+            draft.set_env(name, emitted(draft, value, lenient=True), chosen.line)
+    account(draft, run, chosen, used, ", which is run before vLLM,")
+    draft.note(
+        words[at].line, f"the shell around vLLM ({' '.join(word.text for word in words[:at])}) is left out"
+    )
+    return inner
+
+
+def _state(draft: Draft, variables: Variables, arguments: tuple[Value, ...]) -> State:
+    """A shell as the server's environment starts it."""
+    contained = draft.server["launcher"] != "process"
+    origin = draft.origin
+    outer = {} if contained else origin.environ
+    state = State(Path("/") if contained else origin.folder, outer, origin.home, contained=contained)
+    key = {"VLLM_API_KEY": draft.server["api-key"]} if "api-key" in draft.server else {}
+    for name, value in {**variables.values, **draft.env, **key}.items():
+        text = secret_mark(value["from-env"]) if isinstance(value, dict) else value
+        state.assign(name, Value(text), export=True)
+    state.arguments = arguments
+    return state
 
 
 def without_prefix(words: list[Word]) -> list[Word]:
@@ -92,12 +125,36 @@ def read_gpus(draft: Draft, text: str, line: int) -> None:
 
 
 def read_device(draft: Draft, text: str, line: int) -> None:
-    """`--device`: a CDI name asks for a GPU; another device has no place in a profile."""
-    if re.match(r"[\w.-]+/gpu=", text):
+    """`--device`: a CDI name of NVIDIA asks for a GPU; any other device is passed in as it stands."""
+    if re.match(r"nvidia\.com/gpu=", text):
         known = draft.server.get("gpus")
         draft.set("gpus", [*(known if isinstance(known, list) else []), text], line)
     else:
-        draft.lost(line, f"the device {text}")
+        add(draft, "devices", text, line)
+
+
+def add(draft: Draft, key: str, text: str, line: int) -> None:
+    """One more entry of a list in `[server]`."""
+    draft.set(key, [*draft.server.get(key, []), text], line)
+
+
+def read_ulimit(draft: Draft, text: str, line: int) -> None:
+    """`memlock=-1`, `nofile=1024:4096`."""
+    name, _, limit = text.partition("=")
+    draft.set("ulimits", {**draft.server.get("ulimits", {}), name: limit}, line)
+
+
+def read_runtime(draft: Draft, text: str, line: int) -> None:
+    """`runtime: nvidia` asks for the GPUs that NVIDIA_VISIBLE_DEVICES names; another runtime is kept by name."""
+    if text != "nvidia":
+        if text != "runc":
+            draft.set("runtime", text, line)
+        return
+    visible = draft.env.get("NVIDIA_VISIBLE_DEVICES", "all")
+    if "gpus" in draft.server or visible in ("none", "void", ""):
+        return
+    draft.set("gpus", "all" if visible == "all" or not isinstance(visible, str) else visible.split(","), line)
+    draft.note(line, f"the runtime nvidia became gpus = {draft.server['gpus']!r}")
 
 
 def read_volume(draft: Draft, text: str, line: int) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.draft import Draft
+from pytest_vllm.profile.importers.envfile import dotenv, plain
+from pytest_vllm.profile.importers.ledger import Ledger
+from pytest_vllm.profile.importers.marks import DOLLAR, secret_mark
 from pytest_vllm.profile.importers.runoptions import SHORT, SWITCHES, VALUED
 from pytest_vllm.profile.importers.shellwords import Word, resolved
-from pytest_vllm.profile.importers.variables import dotenv, secret_mark
 from pytest_vllm.profile.secrets import secret_name
 from pytest_vllm.profile.words import unknown
 
@@ -19,19 +22,15 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
     from pytest_vllm.profile.importers.variables import Variables
 
-#: Options that say how it is started, not what.
-_SILENT = frozenset({"detach", "interactive", "tty", "quiet", "sig-proxy", "replace", "pull"})
-
-
-def is_run(words: list[str]) -> bool:
-    """Whether words are `docker run`, `docker container run` or podman's; or `create` of either."""
-    texts = [word for word in words[1:3] if word != "container"]
-    return bool(re.fullmatch(r"(?:.*/)?(?:docker|podman|nerdctl)", words[0] if words else "")) and texts[
-        :1
-    ] in (
-        ["run"],
-        ["create"],
-    )
+#: Options about the terminal of whoever types the line.
+_TERMINAL = frozenset({"detach", "interactive", "tty", "quiet", "sig-proxy"})
+#: Options without effect on the server.
+_WITHOUT_EFFECT = """
+replace pull init label l hostname log-driver log-opt no-healthcheck health-cmd health-interval
+health-retries health-start-interval health-start-period health-timeout expose stop-signal stop-timeout
+annotation cidfile pidfile conmon-pidfile sdnotify tls-verify
+"""
+_SILENT = frozenset(_WITHOUT_EFFECT.split())
 
 
 def read_run(origin: Origin, words: list[Word], variables: Callable[[Draft], Variables]) -> Draft:
@@ -44,23 +43,43 @@ def read_run(origin: Origin, words: list[Word], variables: Callable[[Draft], Var
     """
     engine = "podman" if words[0].text.endswith("podman") else "docker"
     draft = Draft(origin, engine, f"{engine}-run")
-    names = variables(draft)
+    read_into(draft, words, variables(draft))
+    return draft
+
+
+def read_into(draft: Draft, words: list[Word], names: Variables) -> None:
+    """Put a run line into a draft. Raises ImportProblem for an option that no engine has."""
+    engine, origin = draft.server["launcher"], draft.origin
     start = 1 + next(at for at, word in enumerate(words[1:], 1) if word.text in ("run", "create"))
-    reader = _RunLine(draft, words, start, names)
+    reader = RunLine(draft, words, start, names)
     for name, value, line in reader.options():
         reader.option(name, value, line)
+    if reader.runtime[0]:
+        container.read_runtime(draft, *reader.runtime)
     rest = resolved(words[reader.at :], names)
     if not rest:
         raise origin.problem(words[0].line, f"`{engine} run` names no image", "complete the line")
     draft.set("image", rest[0].text, rest[0].line)
     container.read_start(draft, reader.entrypoint, rest[1:], names)
-    return draft
+    reader.idle.close(draft)
 
 
-class _RunLine:
+class RunLine:
+    """The options of a run line, one after the other.
+
+    Args:
+        draft: what they are put into.
+        words: the line.
+        at: where its options begin.
+        names: what names in it stand for.
+    """
+
     def __init__(self, draft: Draft, words: list[Word], at: int, names: Variables) -> None:
+        """Begin at an option."""
         self.draft, self.words, self.at, self.names = draft, words, at, names
         self.entrypoint: list[Word] = []
+        self.runtime = ("", 0)
+        self.idle = Ledger()
 
     def options(self) -> Iterator[tuple[str, str, int]]:
         """Long name, value (raw) and line of each option; ends at the image."""
@@ -112,10 +131,11 @@ class _RunLine:
             read_env_file(draft, value, line)
         elif name == "entrypoint":
             self.entrypoint = [Word(one, line) for one in container.split(value)]
-        elif name == "runtime" and value == "nvidia":
-            draft.server.setdefault("gpus", "all")
-            draft.note(line, 'the runtime nvidia became gpus = "all"')
-        elif not _production(draft, name, value) and name not in _SILENT:
+        elif name == "runtime":
+            self.runtime = (value, line)
+        elif name in _SILENT:
+            self.idle.idle(line, f"--{name}")
+        elif not _production(draft, name, value) and name not in _TERMINAL:
             draft.lost(line, f"--{name}" + (f" {value}" if value else ""))
 
     def _env(self, raw: str, line: int) -> None:
@@ -141,6 +161,14 @@ def _production(draft: Draft, name: str, value: str) -> bool:
     return True
 
 
+def _add(key: str, draft: Draft, value: str, line: int) -> None:
+    container.add(draft, key, value, line)
+
+
+def _set(key: str, draft: Draft, value: str, line: int) -> None:
+    draft.set(key, value, line)
+
+
 _READERS: dict[str, Callable[[Draft, str, int], None]] = {
     "gpus": container.read_gpus,
     "device": container.read_device,
@@ -148,12 +176,20 @@ _READERS: dict[str, Callable[[Draft, str, int], None]] = {
     "mount": container.read_mount,
     "shm-size": container.read_shm,
     "ipc": container.read_ipc,
+    "ulimit": container.read_ulimit,
+    **{name: partial(_add, name) for name in ("cap-add", "cap-drop", "group-add")},
+    "user": partial(_set, "user"),
+    "workdir": partial(_set, "workdir"),
+    "privileged": lambda draft, value, line: draft.set("privileged", value.lower() != "false", line),
 }
 
 
 def pass_on(draft: Draft, name: str, line: int) -> None:
     """A variable whose value comes from where the container is started."""
-    if secret_name(name):
+    if name in draft.seen:
+        draft.passed.add(name)
+        draft.set_env(name, draft.seen[name], line)
+    elif secret_name(name):
         draft.set_env(name, secret_mark(name), line)
     elif name in draft.origin.environ:
         draft.set_env(name, draft.origin.environ[name], line)
@@ -162,15 +198,39 @@ def pass_on(draft: Draft, name: str, line: int) -> None:
         draft.note(line, f"{name} is passed on, and not set here: it is left out")
 
 
-def read_env_file(draft: Draft, written: str, line: int, *, required: bool = True) -> None:
-    """The variables of an env file. Raises ImportProblem when it is not there."""
+def read_env_file(
+    draft: Draft, written: str, line: int, *, required: bool = True, names: Variables | None = None
+) -> None:
+    """The variables of an env file. Raises ImportProblem when it is not there.
+
+    Args:
+        draft: what they are put into.
+        written: the path as it stands.
+        line: where.
+        required: whether the engine refuses to start without it.
+        names: what names in it stand for, as docker compose has it; None for `docker run`, which reads it plainly.
+    """
     path = draft.origin.path(written)
     if not path.is_file():
         if required:
             raise draft.origin.problem(line, f"the env file {written} is not there", f"put it at {path}")
+        draft.note(line, f"the env file {written} is not there; it is optional")
         return
-    for name, value, number in dotenv(path.read_text("utf-8-sig", "replace")):
-        if value is None:
+    text = path.read_text("utf-8-sig", "replace")
+    names = (
+        None if names is None else replace(names, values=dict(names.values))
+    )  # the file's own count in it alone
+    for name, value, number in dotenv(text) if names is not None else plain(text):
+        if not name:
+            draft.note(line, f"{written}:{number}: {value!r} is not an entry of an env file; it is left out")
+        elif value is None:
             pass_on(draft, name, line)
         else:
-            draft.set_env(name, value, line, f"in {written}:{number}")
+            whole = (
+                value if names is None else names.text(value, line, secret=secret_name(name), lenient=True)
+            )
+            draft.set_env(name, whole.replace(DOLLAR, "$"), line, f"in {written}:{number}")
+            if names is not None:
+                names.values.setdefault(
+                    name, draft.env[name] if isinstance(draft.env.get(name), str) else secret_mark(name)
+                )

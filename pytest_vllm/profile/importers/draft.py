@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pytest_vllm.profile.errors import faults_of
-from pytest_vllm.profile.importers.variables import holds_secret, named_secret
+from pytest_vllm.profile.importers.marks import holds_secret, named_secret, unmarked
 from pytest_vllm.profile.model import Profile
-from pytest_vllm.profile.secrets import secret_name, secret_text
+from pytest_vllm.profile.secrets import redacted, secret_name, secret_text
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
@@ -32,6 +32,9 @@ class Draft:
         self.volumes: list[str] = []
         self.deployment: dict[str, Any] = {"kind": kind}
         self.expect: dict[str, Any] = {}
+        self.seen: dict[str, str] = {}
+        self.passed: set[str] = set()
+        self.hardware = ""
         self._notes: list[tuple[int, str]] = []
         self._lines: dict[tuple[str, ...], int] = {}
 
@@ -43,7 +46,7 @@ class Draft:
 
     def note(self, line: int, text: str) -> None:
         """Say what was left behind or changed."""
-        self._notes.append((line, text))
+        self._notes.append((line, redacted(unmarked(text))))
 
     def lost(self, line: int, what: str) -> None:
         """Say that something has no place in a profile."""
@@ -129,6 +132,8 @@ class Draft:
                 key: value for key, value in self.deployment.items() if value not in (None, [], {})
             },
         }
+        if self.hardware:
+            raw["hardware"] = self.hardware
         try:
             found = Profile.model_validate(raw)
         except ValidationError as error:

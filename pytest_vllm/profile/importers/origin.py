@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.profile.bounded import MOST, Unreadable, decoded, read_bounded, read_descriptor
 from pytest_vllm.profile.errors import ProfileError
+from pytest_vllm.profile.importers.marks import unmarked
+from pytest_vllm.profile.secrets import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +53,8 @@ class Origin:
 
     def problem(self, line: int, what: str, fix: str = "") -> ImportProblem:
         """The error for a fault at a line (0: the whole)."""
-        return ImportProblem(f"{self.place(line)}: {what}" + (f"; {fix}" if fix else ""))
+        text = redacted(unmarked(what + (f"; {fix}" if fix else "")))
+        return ImportProblem(f"{self.place(line)}: {text}")
 
     def path(self, written: str) -> Path:
         """A path of the text as this machine has it."""
@@ -66,23 +71,48 @@ def origin_of(path_or_text: str | Path, environ: Mapping[str, str]) -> Origin:
     """The text behind a path, or the text itself where it has spaces or lines. Raises ImportProblem."""
     given = str(path_or_text)
     if isinstance(path_or_text, str) and _is_text(given):
+        if "\0" in given or len(given) > MOST:
+            what = "it holds a NUL" if "\0" in given else f"it has more than {MOST / 2**20:g} MiB"
+            raise ImportProblem(f"the text: {what}; name the file that starts vLLM")
         return Origin(given, "the text", Path.cwd(), environ)
     path = Path(given)
     try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise ImportProblem(
-            f"{given}: not UTF-8 text (byte {error.start}); name the file that starts vLLM"
-        ) from error
-    except OSError as error:
-        raise ImportProblem(
-            f"{given}: cannot be read: {error.strerror}; name a file, or container:NAME"
-        ) from error
-    return Origin(text.replace("\r\n", "\n").removeprefix("\ufeff"), given, path.absolute().parent, environ)
+        text = read_bounded(path)
+    except Unreadable as error:
+        what = (
+            "name a file, or container:NAME" if "cannot" in str(error) else "name the file that starts vLLM"
+        )
+        hint = "" if ";" in str(error) else f"; {what}"
+        raise ImportProblem(f"{given}: {error}{hint}") from error
+    return Origin(text, given, path.absolute().parent, environ)
+
+
+def piped() -> str:
+    """The text of standard input, for a file named `-`. Raises ImportProblem when nothing is piped in."""
+    fix = "pipe the text in: helm template NAME CHART | …"
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ImportProblem(f"-: standard input is a terminal; {fix}")
+    try:
+        text = decoded(_standard_input())
+    except (Unreadable, OSError) as error:
+        raise ImportProblem(f"-: standard input {error}; {fix}") from error
+    if not text.strip():
+        raise ImportProblem(f"-: standard input is empty; {fix}")
+    return text.rstrip() + "\n"
+
+
+def _standard_input() -> bytes:
+    try:
+        descriptor = sys.stdin.fileno()
+    except (OSError, ValueError):  # no file behind it
+        return sys.stdin.read(MOST).encode()
+    return read_descriptor(descriptor)
 
 
 def _is_text(given: str) -> bool:
     """Whether this is a text rather than the name of a file."""
+    if "\0" in given:
+        return True
     if not given.strip() or "\n" in given:
         return True
     try:

@@ -2,70 +2,85 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container, containerline
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.pick import Candidate, pick
-from pytest_vllm.profile.importers.shellwords import Word, commands, resolved
+from pytest_vllm.profile.importers.shellaccount import account, emitted
+from pytest_vllm.profile.importers.shellprefix import is_run
+from pytest_vllm.profile.importers.shellrun import Run, Start
+from pytest_vllm.profile.importers.shellstate import State
+from pytest_vllm.profile.importers.shelltree import parsed
+from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.vllmline import USUAL, program_length
-from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.shelltree import Script
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-#: Commands that start nothing; said of none that it is left behind.
-_QUIET = (
-    "set",
-    "cd",
-    "echo",
-    "export",
-    "source",
-    ".",
-    "curl",
-    "true",
-    "mkdir",
-    "exit",
-    "if",
-    "then",
-    "fi",
-    "done",
-)
-
-
-@dataclass(frozen=True)
-class _Command:
-    words: list[Word]
-    env: dict[str, Word]
-    values: dict[str, str]
+_INSTRUCTIONS = ("FROM", "ENTRYPOINT", "CMD", "RUN", "COPY")
 
 
 def read_shell(origin: Origin, service: str | None) -> Draft:
     """The one command of a script that starts vLLM. Raises ImportProblem when there is none, or a choice."""
-    found, others, exported = _commands(origin)
-    candidates = [Candidate(_name(one, found), one.words[0].line) for one in found]
+    _no_dockerfile(origin)
+    state = State(origin.folder, origin.environ, origin.home, origin.shown)
+    return read_script(origin, parsed(origin.text, origin), state, service)
+
+
+def read_script(origin: Origin, script: Script, state: State, service: str | None) -> Draft:
+    """The one command of a script that starts vLLM, from a state on. Raises ImportProblem as `read_shell`."""
+    run = Run(origin, script, state).follow()
+    found = _distinct([one for one in run.starts if _is_vllm(one.texts)])
+    candidates = [Candidate(_name(one, found), one.line) for one in found]
+    _none_but_others(origin, run, found)
     chosen = found[pick(origin, candidates, service, "command")]
-    draft = read_command(origin, chosen.words, _variables(origin, chosen.values))
-    for name, word in {**(exported if draft.server["launcher"] == "process" else {}), **chosen.env}.items():
-        names = _variables(origin, chosen.values)(draft)
-        draft.set_env(
-            name, names.text(word.text, word.line, secret=secret_name(name), lenient=True), word.line
-        )
-    for words in others:
-        if words[0].text not in _QUIET:
-            draft.lost(words[0].line, f"`{' '.join(word.text for word in words[:4])}`")
+    here = replace(origin, folder=chosen.state.folder)
+    draft, used = _draft(here, chosen)
+    if chosen.said and not draft.server.get("model"):
+        raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(": it is left empty"))
+    account(draft, run, chosen, used)
     return draft
+
+
+def _draft(origin: Origin, chosen: Start) -> tuple[Draft, set[Hashable]]:
+    """The draft of a command, and which assignments it came from."""
+    engine = is_run(chosen.texts)
+    kind = "podman" if chosen.texts[0].endswith("podman") else "docker"
+    draft = Draft(origin, kind if engine else "process", f"{kind}-run" if engine else "shell")
+    words = [Word(emitted(draft, value), line) for value, line in chosen.words]
+    used = {use for value, _ in chosen.words for use in value.uses}
+    plain = Variables(origin, draft.note, kind="plain")
+    seen = {} if chosen.prefix.cleared else chosen.state.environment()
+    lines = {name: line for name, (_, line) in chosen.prefix.env.items()}
+    seen |= {name: value for name, (value, _) in chosen.prefix.env.items()}
+    seen = {name: value for name, value in seen.items() if name not in chosen.prefix.unset}
+    if engine:
+        draft.seen = {name: value.text for name, value in seen.items()}
+        containerline.read_into(draft, words, plain)
+        taken = {name: value for name, value in seen.items() if name in draft.passed}
+    else:
+        known = [Word(_home(word.text, origin), word.line) for word in words]
+        container.read_start(draft, [], known, plain)
+        if draft.server.get("command") == USUAL:
+            del draft.server["command"]
+        taken = seen
+    for name, value in taken.items():
+        text = emitted(draft, value, lenient=True)
+        used |= value.uses
+        if not engine:
+            draft.set_env(name, text, lines.get(name, chosen.line))
+    return draft, used
 
 
 def read_command(origin: Origin, words: list[Word], variables: Callable[[Draft], Variables]) -> Draft:
     """One command that starts vLLM, in a container or not."""
-    if containerline.is_run([word.text for word in words]):
+    if is_run([word.text for word in words]):
         return containerline.read_run(origin, words, variables)
     draft = Draft(origin, "process", "shell")
     names = variables(draft)
@@ -80,54 +95,43 @@ def _home(text: str, origin: Origin) -> str:
     return origin.home + text[1:] if text.startswith("~/") else text
 
 
-def _variables(origin: Origin, values: dict[str, str]) -> Callable[[Draft], Variables]:
-    known = {"PWD": str(origin.folder), "HOME": origin.home, **values}
-    return lambda draft: Variables(origin, draft.note, known, origin.environ)
+def _no_dockerfile(origin: Origin) -> None:
+    first = [
+        line.split(maxsplit=1)[0] for line in origin.text.splitlines() if line.strip() and line[0] != "#"
+    ]
+    if "FROM" in first[:5] and any(word in _INSTRUCTIONS for word in first[1:] or first):
+        fix = "build it, and name the docker run line, the compose file or the manifest that starts it"
+        raise origin.problem(0, "a Dockerfile: it describes an image, not how a server is started", fix)
 
 
-def _commands(origin: Origin) -> tuple[list[_Command], list[list[Word]], dict[str, Word]]:
-    """Those that start vLLM, the others, and what was exported."""
-    found: list[_Command] = []
-    others: list[list[Word]] = []
-    values: dict[str, str] = {}
-    exported: dict[str, Word] = {}
-    quiet = Variables(origin, lambda *_: None, values, origin.environ, lenient=True)
-    for words in commands(origin.text, origin):
-        export = words[0].text == "export"
-        env, rest = _assignments(words[1:] if export else words)
-        rest = container.without_prefix(rest)
-        more, rest = _assignments(rest)
-        texts = [word.text for word in rest]
-        if not rest:
-            for name, word in env.items():
-                values[name] = quiet.text(word.text, word.line)
-            exported |= env if export else {}
-        elif containerline.is_run(texts) or program_length(texts):
-            found.append(_Command(rest, env | more, dict(values)))
-        else:
-            others.append(words)
-    runs = [one for one in found if _is_vllm([word.text for word in one.words])]
-    return runs, others + [one.words for one in found if one not in runs], exported
+def _none_but_others(origin: Origin, run: Run, found: list[Start]) -> None:
+    """What a script without vLLM does instead, where that says which file to name."""
+    if found:
+        return
+    for line, text in run.others:
+        if " compose " in text or "docker-compose" in text or "kubectl" in text or "helm" in text:
+            raise origin.problem(line, f"{text} starts what another file describes", "import that file")
+        if "vllm" in text and text.startswith(("`ssh", "`docker", "`podman")):
+            raise origin.problem(line, f"{text} starts vLLM elsewhere", "import what runs there")
 
 
 def _is_vllm(texts: list[str]) -> bool:
-    if not containerline.is_run(texts):
+    if not is_run(texts):
         return True
     return any(container.runs_vllm(text, [text]) for text in texts[2:]) or bool(program_length(texts[2:]))
 
 
-def _assignments(words: list[Word]) -> tuple[dict[str, Word], list[Word]]:
-    env: dict[str, Word] = {}
-    for at, word in enumerate(words):
-        match = _ASSIGNMENT.fullmatch(word.text)
-        if match is None:
-            return env, words[at:]
-        env[match[1]] = Word(match[2], word.line, word.bare)
-    return env, []
+def _distinct(found: list[Start]) -> list[Start]:
+    """Each server once, though two ways through the script lead to it."""
+    known: dict[object, Start] = {}
+    for one in found:
+        env = tuple((name, value.text) for name, value in one.state.environment().items())
+        known.setdefault((tuple(one.texts), env, tuple(one.prefix.env)), one)
+    return list(known.values())
 
 
-def _name(command: _Command, among: list[_Command]) -> str:
-    texts = [word.text for word in command.words]
+def _name(command: Start, among: list[Start]) -> str:
+    texts = command.texts
     for at, text in enumerate(texts):
         if text == "--name" and at + 1 < len(texts):
             return texts[at + 1]

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import containerline
 from pytest_vllm.profile.importers.container import without_prefix
-from pytest_vllm.profile.importers.shell import read_command
+from pytest_vllm.profile.importers.envfile import dotenv
+from pytest_vllm.profile.importers.marks import DOLLAR
+from pytest_vllm.profile.importers.shell import read_command, read_script
+from pytest_vllm.profile.importers.shellprefix import is_run, nested
+from pytest_vllm.profile.importers.shellstate import State
+from pytest_vllm.profile.importers.shelltree import parsed
+from pytest_vllm.profile.importers.shellvalue import Value
 from pytest_vllm.profile.importers.shellwords import Word
-from pytest_vllm.profile.importers.variables import DOLLAR, Variables, dotenv
+from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.vllmline import program_length
-from pytest_vllm.profile.secrets import secret_text
+from pytest_vllm.profile.secrets import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from pytest_vllm.profile.importers.draft import Draft
     from pytest_vllm.profile.importers.origin import Origin
@@ -38,24 +45,25 @@ class Entry:
 
 def read_unit(origin: Origin) -> Draft:
     """The server of a unit. Raises ImportProblem for none, for two, and for what is no unit's line."""
-    entries = list(_entries(origin))
-    if any(entry.section in ("Container", "Pod") for entry in entries):
-        raise origin.problem(0, "a Quadlet file, which is not read", "give the podman run line it stands for")
+    entries = list(entries_of(origin))
+    sections = {entry.section for entry in entries}
+    if "Container" in sections:
+        from pytest_vllm.profile.importers.quadlet import read_quadlet  # noqa: PLC0415 - it reads units too
+
+        return read_quadlet(origin, entries)
+    if "Pod" in sections:
+        fix = "name the .container file that starts vLLM in it"
+        raise origin.problem(0, "a Quadlet pod: it starts no server by itself", fix)
+    notes: list[tuple[int, str]] = []
+    entries += _drop_ins(origin, notes)
     start = _start(origin, entries)
     words = without_prefix(_words(origin, start))
-    texts = [word.text for word in words]
-    if not containerline.is_run(texts) and not program_length(texts):
-        raise origin.problem(
-            start.line, f"ExecStart runs {texts[0]}, not vLLM", "name the file that starts vLLM"
-        )
-    values: dict[str, str] = {}
-    notes: list[tuple[int, str]] = []
     environment = list(_environment(origin, entries, notes))
     values = {name: text for name, text, _, _ in environment if text is not None}
-    draft = read_command(origin, words, lambda draft: Variables(origin, draft.note, values, lenient=True))
+    draft = _command(origin, start, words, values)
     for line, text in notes:
         draft.note(line, text)
-    _settings(draft, entries)
+    settings(draft, entries, ("ExecStart", "Environment", "EnvironmentFile", "PassEnvironment"))
     for name, value, line, where in environment:
         if draft.server["launcher"] != "process" and value is not None:
             draft.note(line, f"{name} is the environment of the container engine, not of the server")
@@ -66,7 +74,49 @@ def read_unit(origin: Origin) -> Draft:
     return draft
 
 
-def _entries(origin: Origin) -> Iterator[Entry]:
+def _command(origin: Origin, start: Entry, words: list[Word], values: dict[str, str]) -> Draft:
+    """What ExecStart starts: a server, a container, or a shell that starts either."""
+    texts = [word.text for word in words]
+    if is_run(texts) or program_length(texts):
+        return read_command(
+            origin, words, lambda draft: Variables(origin, draft.note, dict(values), lenient=True)
+        )
+    notes: list[tuple[int, str]] = []
+    names = Variables(origin, lambda *note: notes.append(note), dict(values), lenient=True, kind="unit")
+    filled = [Value(names.text(text, start.line).replace(DOLLAR, "$")) for text in texts]
+    inner = nested(filled) if filled else None
+    if inner is None:
+        fix = "name the file that starts vLLM"
+        if texts and origin.path(texts[-1]).is_file():
+            fix = f"import the script itself: {texts[-1]}"
+        what = f"ExecStart runs {' '.join(texts[:2])}, not vLLM"
+        raise origin.problem(
+            start.line,
+            what if len(texts) > 1 and texts[0].endswith("sh") else f"ExecStart runs {texts[0]}, not vLLM",
+            fix,
+        )
+    state = State(origin.folder, {}, origin.home, arguments=inner[1])
+    for name, text in values.items():
+        state.assign(name, Value(text), export=True)
+    draft = read_script(origin, replace(parsed(inner[0].text, origin), at=start.line), state, None)
+    for line, text in notes:
+        draft.note(line, text)
+    return draft
+
+
+def _drop_ins(origin: Origin, notes: list[tuple[int, str]]) -> list[Entry]:
+    """What `NAME.service.d/*.conf` beside the unit adds."""
+    found: list[Entry] = []
+    folder = origin.folder / f"{Path(origin.shown).name}.d"
+    for file in sorted(folder.glob("*.conf")) if folder.is_dir() else ():
+        inner = replace(origin, text=file.read_text("utf-8-sig", "replace"), shown=str(file))
+        found += [replace(entry, line=0) for entry in entries_of(inner)]
+        notes.append((0, f"its drop-in {folder.name}/{file.name} is read as well"))
+    return found
+
+
+def entries_of(origin: Origin) -> Iterator[Entry]:
+    """Every `Key=value` of a unit. Raises ImportProblem for a line that is none."""
     section, pending, begun = "", "", 0
     for at, raw in enumerate([*origin.text.splitlines(), ""], 1):
         line = raw.strip()
@@ -102,7 +152,7 @@ def _start(origin: Origin, entries: list[Entry]) -> Entry:
 
 
 def _words(origin: Origin, start: Entry) -> list[Word]:
-    text = _specifiers(origin, start.value.lstrip(_PREFIXES)).replace("$$", DOLLAR)
+    text = specifiers(origin, start.value.lstrip(_PREFIXES)).replace("$$", DOLLAR)
     try:
         return [Word(word, start.line) for word in shlex.split(text)]
     except ValueError as error:
@@ -110,7 +160,8 @@ def _words(origin: Origin, start: Entry) -> list[Word]:
         raise origin.problem(start.line, what, "close the quote") from error
 
 
-def _specifiers(origin: Origin, text: str) -> str:
+def specifiers(origin: Origin, text: str) -> str:
+    """A text with `%h`, `%n` and the like filled in."""
     known = {"%%": "%", "%h": origin.home, "%n": f"{origin.stem}.service", "%N": origin.stem}
     return re.sub(r"%[a-zA-Z%]", lambda found: known.get(found[0], found[0]), text)
 
@@ -123,7 +174,7 @@ def _environment(
         if entry.section != "Service":
             continue
         if entry.key == "Environment":
-            for pair in shlex.split(_specifiers(origin, entry.value)):
+            for pair in assignments(origin, entry):
                 name, _, value = pair.partition("=")
                 yield name, value, entry.line, ""
         elif entry.key == "PassEnvironment":
@@ -133,14 +184,29 @@ def _environment(
             yield from _from_file(origin, entry, notes)
 
 
+def assignments(origin: Origin, entry: Entry) -> list[str]:
+    """The `A=b "C=d e"` of a line. Raises ImportProblem for a quote that is not closed."""
+    try:
+        return shlex.split(specifiers(origin, entry.value))
+    except ValueError as error:
+        what = f"{entry.key} cannot be split: {str(error).lower()}"
+        raise origin.problem(entry.line, what, "close the quote") from error
+
+
 def _from_file(
     origin: Origin, entry: Entry, notes: list[tuple[int, str]]
 ) -> Iterator[tuple[str, str | None, int, str]]:
     written = entry.value.removeprefix("-")
-    path = origin.path(_specifiers(origin, written))
+    path = origin.path(specifiers(origin, written))
     if path.is_file():
         for name, value, number in dotenv(path.read_text("utf-8-sig", "replace")):
-            yield name, value, entry.line, f"in {written}:{number}"
+            if not name:
+                notes.append(
+                    (entry.line, f"{written}:{number} is not an entry of an env file; it is left out")
+                )
+                continue
+            text = value.replace(DOLLAR, "$") if value is not None else None
+            yield name, text, entry.line, f"in {written}:{number}"
     elif entry.value.startswith("-"):
         notes.append((entry.line, f"the environment file {path} is not there; it is optional"))
     else:
@@ -148,13 +214,13 @@ def _from_file(
         raise origin.problem(entry.line, what, "import the unit where it runs")
 
 
-def _settings(draft: Draft, entries: list[Entry]) -> None:
+def settings(draft: Draft, entries: list[Entry], read: Collection[str]) -> None:
     """What is left of the unit goes into `[deployment.service]` as it stands."""
     kept: dict[str, str | list[str]] = {}
     for entry in entries:
-        if entry.key in ("ExecStart", "Environment", "EnvironmentFile", "PassEnvironment"):
+        if entry.key in read:
             continue
-        if secret_text(entry.value):
+        if redacted(f"{entry.key}={entry.value}") != f"{entry.key}={entry.value}":
             draft.lost(entry.line, f"{entry.key}, which holds a secret,")
         elif entry.key == "Restart":
             draft.deployment["restart"] = entry.value

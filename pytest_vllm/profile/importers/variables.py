@@ -6,17 +6,16 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_vllm.profile.importers.marks import (
+    DOLLAR,
+    secret_mark,
+)
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_vllm.profile.importers.origin import Origin
-
-#: Stands for a dollar that is no reference. Private to Unicode, so in no file.
-DOLLAR = "\ue000"
-#: Encloses the name of a secret inside a text.
-SECRET = "\ue001"  # noqa: S105
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _SHELL = re.compile(
@@ -24,23 +23,6 @@ _SHELL = re.compile(
 )
 _KUBERNETES = re.compile(rf"\$\((?P<bare>{_NAME})\)(?P<name>)(?P<op>)(?P<word>)")
 _CALL = re.compile(r"\$\([^)]*\)|`[^`]*`")
-_WHOLE_SECRET = re.compile(f"{SECRET}([^{SECRET}]*){SECRET}")
-
-
-def named_secret(text: str) -> str | None:
-    """The variable that a text consists of, when that is a secret."""
-    found = _WHOLE_SECRET.fullmatch(text)
-    return found[1] if found else None
-
-
-def secret_mark(name: str) -> str:
-    """A text that stands for the secret of this name."""
-    return f"{SECRET}{name}{SECRET}"
-
-
-def holds_secret(text: str) -> bool:
-    """Whether a secret stands somewhere in a text."""
-    return SECRET in text
 
 
 @dataclass
@@ -52,7 +34,8 @@ class Variables:
         note: told of a value that was taken from outside: (line, words).
         values: set by the text itself, before the environment.
         outer: the environment; empty where the text's own program does not see it.
-        kind: `shell`, `compose` ($$ is a dollar) or `kubernetes` ($(NAME)).
+        kind: `shell`, `compose` ($$ is a dollar), `kubernetes` ($(NAME)), `unit` (a
+            systemd unit, where no command is run) or `plain` (nothing is a name).
         lenient: an unset name is empty, with a note, rather than an error.
     """
 
@@ -72,6 +55,8 @@ class Variables:
             secret: whether the whole is one, so that a name in it is one as well.
             lenient: an unset name is empty here.
         """
+        if self.kind == "plain":
+            return written
         escape = {"compose": "$$", "kubernetes": "$$("}.get(self.kind)
         if escape:
             written = written.replace(escape, DOLLAR + escape[2:])
@@ -120,19 +105,3 @@ class Variables:
 
 def _export(name: str) -> str:
     return f"export {name}=… where pytest runs"
-
-
-def dotenv(text: str, first: int = 1) -> Iterator[tuple[str, str | None, int]]:
-    """Name, value (None: passed on from outside) and line of an env file's entries."""
-    for number, raw in enumerate(text.splitlines(), first):
-        line = raw.strip().removeprefix("export ").lstrip()
-        if not line or line.startswith("#"):
-            continue
-        name, equals, value = line.partition("=")
-        value = value.strip()
-        if value[:1] in "'\"" and value[1:].find(value[:1]) >= 0:
-            quote, value = value[0], value[1 : value.index(value[0], 1)]
-            value = value.replace("$", DOLLAR) if quote == "'" else value
-        else:
-            value = re.sub(r"\s+#.*", "", value)
-        yield name.strip(), value if equals else None, number

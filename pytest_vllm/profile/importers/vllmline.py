@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts import Flag, canonical, flag_status, flags, versions
+from pytest_vllm.profile.flags import covered, image_version, not_known
 from pytest_vllm.profile.importers.shellwords import Word
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ def read_arguments(draft: Draft, words: Sequence[Word]) -> None:
 
 
 def _positional(draft: Draft, word: Word) -> None:
+    if re.search(r"\s", word.text.strip()):
+        fix = "give the vllm serve line alone"
+        raise draft.origin.problem(word.line, f"{word.text[:60]!r} stands where a model belongs", fix)
     if draft.server.get("model"):
         raise draft.origin.problem(
             word.line,
@@ -68,13 +72,46 @@ def _positional(draft: Draft, word: Word) -> None:
 
 
 def _known(draft: Draft, written: str, line: int) -> Flag:
-    name = canonical(written.partition(".")[0])
+    """The flag of a word, as argparse finds it. Raises ImportProblem for a slip, and for an ambiguous one."""
+    spelled = written.partition(".")[0]
+    name = canonical(spelled)
     found = flag_of(name)
-    if found is None:
-        similar = flag_status(written).similar
-        hint = f"did you mean --{similar[0]}?" if similar else "no version of vLLM has it"
-        raise draft.origin.problem(line, f"unknown vllm flag {written!r}", hint)
-    return found
+    if found is not None:
+        return found
+    found = _abbreviated(draft, spelled, line)
+    if found is not None:
+        return found
+    similar = flag_status(written).similar
+    server = draft.server
+    judged = covered(server["launcher"], server.get("image"), server.get("version"))
+    if re.fullmatch(r"--[A-Za-z][\w-]*", spelled) and not judged:
+        draft.note(line, not_known(written))
+        return Flag(name, "unknown")
+    hint = f"did you mean --{similar[0]}?" if similar else "no version of vLLM has it"
+    raise draft.origin.problem(line, f"unknown vllm flag {written!r}", hint)
+
+
+def _abbreviated(draft: Draft, written: str, line: int) -> Flag | None:
+    """The flag that a beginning of its name means, where only one begins so: argparse takes that."""
+    if not re.fullmatch(r"--[A-Za-z][\w-]*", written):
+        return None
+    server = draft.server
+    version = server.get("version") or image_version(server.get("image"))
+    words = {word for flag in flags(version).values() for word in spellings(flag)}
+    found = sorted(word for word in words if word.startswith(written.replace("_", "-")))
+    if len(found) == 1:
+        draft.note(line, f"{written} is short for {found[0]}")
+        return flag_of(canonical(found[0]))
+    if len({canonical(word) for word in found}) > 1:
+        several = ", ".join(found[:6]) + (", …" if len(found) > 6 else "")
+        raise draft.origin.problem(line, f"{written} may be {several}", "write it out: vLLM refuses it so")
+    return None
+
+
+def spellings(flag: Flag) -> list[str]:
+    """The long options of a flag, as its argument parser knows them."""
+    own = [f"--{flag.name}", *([f"--no-{flag.name}"] if flag.negatable else [])]
+    return [*own, *(alias for alias in flag.aliases if alias.startswith("--"))]
 
 
 @cache
@@ -96,6 +133,8 @@ def takes_several(name: str) -> bool:
 def _values(rest: Sequence[Word], flag: Flag, written: str) -> list[Word]:
     """The words behind a flag that are its values."""
     given: list[Word] = []
+    if flag.type == "unknown":
+        return list(rest[:1]) if rest and not rest[0].text.startswith("-") else []
     if "." in written:
         return list(rest[:1])
     if flag.type == "bool" or (re.fullmatch(r"-O\d", written)):
@@ -118,7 +157,10 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
     if re.fullmatch(r"O\d", spelled):
         draft.set_arg(name, int(spelled[1:]), line)
         return
-    if spelled.startswith("no-") and spelled.removeprefix("no-") == name:
+    if flag.type == "unknown":
+        draft.set_arg(name, _guessed(given), line)
+        return
+    if spelled.startswith("no-") and not given and name != spelled and flag.type != "list":
         draft.set_arg(name, False, line)
         return
     if not given and flag.type not in ("bool", "bool-value", "str-or-bare"):
@@ -131,6 +173,14 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
     elif name in draft.args and draft.args[name] != value:
         draft.note(line, f"{written} is given twice; the last counts, as in vLLM")
     draft.set_arg(name, value, line)
+
+
+def _guessed(given: list[str]) -> Any:
+    """The value of a flag of no known type: a number only where it comes out the same."""
+    if not given:
+        return True
+    value = _number(given[0], "int")
+    return value if str(value) == given[0] else given[0]
 
 
 def _nested(draft: Draft, name: str, path: str, value: Any, line: int) -> None:
@@ -181,6 +231,6 @@ def _json_or_text(text: str) -> Any:
     """A JSON value that TOML can say, else the text."""
     try:
         value = json.loads(text)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         return text
     return text if value is None or "null" in text else value

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_vllm.profile.importers.origin import Origin
 
 
@@ -59,12 +57,23 @@ class Node:
 NOTHING = Node(None, None, 0)
 
 
+#: Levels of tables and lists, nodes with aliases written out, documents, and aliases of a text.
+DEEPEST, MOST, DOCUMENTS, ALIASES = 60, 100_000, 1_000, 2_000
+_FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 def documents(origin: Origin) -> list[Node]:
-    """The documents of a YAML text. Raises ImportProblem with the line of what is no YAML."""
-    loader = yaml.SafeLoader(origin.text)
+    """The documents of a YAML text, each node its own even where an alias repeats it.
+
+    Raises ImportProblem with the line of what is no YAML, and for what is nested too deep or grows too large.
+    """
     try:
-        nodes = list(_composed(loader))
-        return [_node(node, loader, origin) for node in nodes]
+        _within_limits(origin)
+        return _read(origin, _FAST(origin.text))
+    except yaml.YAMLError:
+        pass  # libyaml's words differ from those below, which people find when they search for them
+    try:
+        return _read(origin, yaml.SafeLoader(origin.text))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
@@ -75,37 +84,112 @@ def documents(origin: Origin) -> list[Node]:
             ) from error
         fix = "check the indentation of this line and the one above it"
         raise origin.problem(line, f"not YAML: {problem}", fix) from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise origin.problem(0, f"not YAML: {error}", "save it as UTF-8 text") from error
+
+
+def _within_limits(origin: Origin) -> None:
+    """Go through the text's events, which takes no memory, before anything is built from it."""
+    level = count = aliases = 0
+    for event in yaml.parse(origin.text, Loader=_FAST):
+        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        count += isinstance(event, yaml.NodeEvent)
+        aliases += isinstance(event, yaml.AliasEvent)
+        wrong = (
+            f"nested more than {DEEPEST} deep"
+            if level > DEEPEST
+            else f"more than {MOST:,} values"
+            if count > MOST
+            else f"more than {ALIASES:,} aliases"
+            if aliases > ALIASES
+            else ""
+        )
+        if wrong:
+            raise origin.problem(event.start_mark.line + 1, wrong, "give the part of it that starts vLLM")
+
+
+def _read(origin: Origin, loader: yaml.SafeLoader) -> list[Node]:
+    reader = _Nodes(origin, loader)
+    found: list[Node] = []
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is not None:
+                found.append(reader.node(node))
+            if len(found) > DOCUMENTS:
+                raise origin.problem(0, f"more than {DOCUMENTS:,} documents", "give the one that starts vLLM")
     finally:
         loader.dispose()
+    return found
 
 
-def _composed(loader: yaml.SafeLoader) -> Iterator[yaml.Node]:
-    while loader.check_node():
-        found = loader.get_node()
-        if found is not None:
-            yield found
+class _Nodes:
+    """Builds nodes, and counts them: aliases may make many of a few."""
+
+    def __init__(self, origin: Origin, loader: yaml.SafeLoader) -> None:
+        self.origin, self.loader = origin, loader
+        self.count = 0
+        self.open: set[int] = set()
+
+    def node(self, node: yaml.Node) -> Node:
+        """A value and what it holds. Raises ImportProblem for one that holds itself."""
+        line = node.start_mark.line + 1
+        self.count += 1
+        if id(node) in self.open or len(self.open) > DEEPEST:
+            raise self.origin.problem(line, "an anchor holds itself", "write out what is meant")
+        if self.count > MOST:
+            fix = "write out the part that starts vLLM"
+            raise self.origin.problem(line, f"aliases make more than {MOST:,} values of it", fix)
+        self.open.add(id(node))
+        found = self._built(node, line)
+        self.open.discard(id(node))
+        return found
+
+    def _built(self, node: yaml.Node, line: int) -> Node:
+        if isinstance(node, yaml.MappingNode):
+            table = self._table(node)
+            return Node(table, {key: one.plain for key, one in table.items()}, line)
+        if isinstance(node, yaml.SequenceNode):
+            entries = [self.node(one) for one in node.value]
+            return Node(entries, [one.plain for one in entries], line)
+        plain = _scalar(self.loader, node)
+        return Node(None if plain is None else str(node.value), plain, line)
+
+    def _table(self, node: yaml.MappingNode) -> dict[str, Node]:
+        """Own keys over merged ones; of several merged tables the first counts."""
+        seen: dict[str, int] = {}
+        merged: dict[str, Node] = {}
+        table: dict[str, Node] = {}
+        for key, value in node.value:
+            name, line = self._key(key), key.start_mark.line + 1
+            if key.tag == "tag:yaml.org,2002:merge":
+                for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if not isinstance(source, yaml.MappingNode):
+                        raise self.origin.problem(line, "<< merges what is no table", "name an anchor of one")
+                    merged = dict(self.node(source).pairs) | merged
+                continue
+            if name in seen:
+                problem = f"{name} is given twice (first in line {seen[name]})"
+                raise self.origin.problem(line, problem, "keep one")
+            seen[name] = line
+            table[name] = self.node(value)
+        return merged | table
+
+    def _key(self, key: yaml.Node) -> str:
+        if not isinstance(key, yaml.ScalarNode):
+            raise self.origin.problem(
+                key.start_mark.line + 1,
+                "a list or a table stands where a key belongs",
+                "quote it, or render the template first",
+            )
+        return str(key.value)
 
 
-def _node(node: yaml.Node, loader: yaml.SafeLoader, origin: Origin) -> Node:
-    line = node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        _no_repeats(node, origin)
-        loader.flatten_mapping(node)
-        table = {str(key.value): _node(value, loader, origin) for key, value in node.value}
-        return Node(table, {key: one.plain for key, one in table.items()}, line)
-    if isinstance(node, yaml.SequenceNode):
-        entries = [_node(one, loader, origin) for one in node.value]
-        return Node(entries, [one.plain for one in entries], line)
-    plain = loader.construct_object(node)
-    return Node(None if plain is None else str(node.value), plain, line)
-
-
-def _no_repeats(node: yaml.MappingNode, origin: Origin) -> None:
-    seen: dict[str, int] = {}
-    for key, _ in node.value:
-        name, line = str(key.value), key.start_mark.line + 1
-        if name in seen and name != "<<":
-            raise origin.problem(line, f"{name} is given twice (first in line {seen[name]})", "keep one")
-        seen[name] = line
+def _scalar(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    """A value as YAML types it; the text where its type is a program's own, or its value is none."""
+    if not node.tag.startswith("tag:yaml.org,2002:"):
+        return str(node.value)
+    try:
+        return loader.construct_object(node)
+    except (ValueError, OverflowError):
+        return str(node.value)

@@ -15,6 +15,7 @@ _ELSEWHERE = "Please try again later or on a different instance."
 _COUNTED = (
     "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/pooling",
     "/classify", "/score", "/rerank", "/v1/score", "/v1/rerank", "/v2/rerank", "/generative_scoring",
+    "/v1/audio/transcriptions", "/v1/audio/translations",
 )  # fmt: skip
 
 

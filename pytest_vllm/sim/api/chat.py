@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.chatchunks import ChatChunks, chat_logprobs
 from pytest_vllm.sim.api.generate import Generation, check_alive, check_model
-from pytest_vllm.sim.api.history import plain
+from pytest_vllm.sim.api.history import instructed, plain
 from pytest_vllm.sim.api.prompts import check_room, check_sizes, encode, output_limit
 from pytest_vllm.sim.api.prompttext import prompt_logprobs
 from pytest_vllm.sim.api.reply import Reply
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.http.server import Call
 
 Body = dict[str, Any]
+NO_TEMPLATE = (
+    "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat "
+    "template if the tokenizer does not define one."
+)
 NO_MESSAGES = "Cannot apply chat template to an empty conversation. Provide at least one message."
 
 
@@ -63,17 +67,20 @@ class ChatRequest:
         self.prompt: list[int] = server.hooks.run("prompt", prompt, body)
         logprobs = (body.get("top_logprobs") or 0) if body.get("logprobs") else None
         self.sampling = Sampling.of(
-            body, output_limit(wanted, len(self.prompt), limit), logprobs, server.settings
+            body, output_limit(wanted, len(self.prompt), server.settings), logprobs, server.settings
         )
         if body.get("echo") and self.sampling.prompt_logprobs is None:
             self.sampling.prompt_logprobs = body.get("top_logprobs") or 0
         request_id = call.request.headers.get("x-request-id") or body.get("request_id") or server.ids.hex()
         self.id = f"chatcmpl-{request_id}"
         self.created = int(server.clock.wall())
+        self.generation: Generation | None = None
 
     async def run(self) -> Reply | None:
         """Generate and answer."""
         if self.body.get("stream"):
+            if self.body.get("use_beam_search"):
+                raise ApiError("Streaming is not currently supported with beam search")
             await self.stream(lambda stream: ChatChunks(self, stream))
             return None
         answer = await self.whole()
@@ -84,10 +91,16 @@ class ChatRequest:
     async def whole(self) -> dict[str, Any] | None:
         """The whole answer; None when the client left before it was there."""
         outputs = self._outputs()
-        generation = Generation(self.server, self.call, outputs)
+        self.generation = generation = Generation(self.server, self.call, outputs)
         self._submit(generation, outputs)
         await generation.finished
         return None if self.call.gone else self._whole(outputs, generation)
+
+    def cancel(self) -> None:
+        """Stop generating, as if the client had left."""
+        self.call.gone = True
+        if self.generation:
+            self.generation.abort()
 
     async def stream(self, writer: Callable[[Stream], Any]) -> None:
         """Send the answer as the events that a writer makes of it."""
@@ -167,6 +180,8 @@ def prompt_of(server: Server, body: Body) -> str:
             "request "
         )
         raise ApiError(text + "with untrusted chat template.")
+    if not (settings.kind.template or given):
+        raise ApiError(NO_TEMPLATE)
     if not messages:
         raise ApiError(NO_MESSAGES if settings.version >= "0.27.0" else "list index out of range")
     rules.continued(body)
@@ -174,7 +189,7 @@ def prompt_of(server: Server, body: Body) -> str:
     if body.get("tool_choice") == "none" and settings.args.get("exclude_tools_when_tool_choice_none"):
         tools = None
     return render(
-        [plain(message, settings) for message in messages],
+        instructed([plain(message, settings) for message in messages], settings),
         tools,
         ask=body.get("add_generation_prompt", True),
         continued=bool(body.get("continue_final_message")),

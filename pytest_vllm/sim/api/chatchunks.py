@@ -230,6 +230,7 @@ def chat_logprobs(request: ChatRequest, output: Output, begin: int, end: int) ->
     texts = tokens.pieces(output.ids[:end], skip_specials=False)
     wanted = tokens.size if number == -1 else number
     as_id = request.body.get("return_tokens_as_token_ids")
+    as_id = request.server.settings.args.get("return_tokens_as_token_ids") if as_id is None else as_id
     content = []
     for position in range(begin, end):
         found = logprobs(output.ids, position, wanted, tokens, request.server.settings.seed)

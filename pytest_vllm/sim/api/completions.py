@@ -67,12 +67,14 @@ class CompletionRequest:
         self.prompts = [self._encoded(prompt) for prompt in _prompts(body["prompt"])]
         self.echo = bool(body.get("echo"))
         self.only_echo = self.echo and wanted == 0
-        self.samplings = [self._sampling(len(prompt), limit) for prompt in self.prompts]
+        self.samplings = [self._sampling(len(prompt)) for prompt in self.prompts]
         self.n = self.samplings[0].n
         request_id = call.request.headers.get("x-request-id") or body.get("request_id") or server.ids.hex()
         self.id = f"cmpl-{request_id}"
         self.created = int(server.clock.wall())
         self.outputs: list[Output] = []
+        as_ids = body.get("return_tokens_as_token_ids")
+        self.as_ids = server.settings.args.get("return_tokens_as_token_ids") if as_ids is None else as_ids
 
     def _encoded(self, prompt: str | list[int]) -> list[int]:
         tokens = self.server.tokens
@@ -86,10 +88,13 @@ class CompletionRequest:
         found: list[int] = self.server.hooks.run("prompt", ids, self.body)
         return found
 
-    def _sampling(self, prompt: int, limit: int) -> Sampling:
+    def _sampling(self, prompt: int) -> Sampling:
         wanted = 1 if self.only_echo else self.body["max_tokens"]
         sampling = Sampling.of(
-            self.body, output_limit(wanted, prompt, limit), self.body.get("logprobs"), self.server.settings
+            self.body,
+            output_limit(wanted, prompt, self.server.settings),
+            self.body.get("logprobs"),
+            self.server.settings,
         )
         if self.echo and sampling.prompt_logprobs is None:
             sampling.prompt_logprobs = self.body.get("logprobs")
@@ -193,7 +198,7 @@ class CompletionRequest:
         texts = {id(ids): tokens.pieces(ids, skip_specials=False) for ids, _ in rows}
         for ids, position in rows:
             text = texts[id(ids)][position]
-            if self.body.get("return_tokens_as_token_ids"):
+            if self.as_ids:
                 text = f"token_id:{ids[position]}"
             first = ids is prompt and position == 0
             found = logprobs(ids, position, tokens.size if number == -1 else number, tokens, seed)
@@ -205,7 +210,7 @@ class CompletionRequest:
         return made
 
     def _top(self, found: dict[int, Any], chosen: int, text: str) -> dict[str, float]:
-        if self.body.get("return_tokens_as_token_ids"):
+        if self.as_ids:
             return {f"token_id:{id_}": chance for id_, (chance, _) in found.items()}
         tokens = self.server.tokens
         return {

@@ -14,13 +14,22 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.http.server import Call
 
 
+ALL_TAGS = ("weights", "kv_cache")
+#: The level of sleep from which the weights do not come back by themselves.
+WEIGHTLESS = 2
+
+
 async def sleep(server: Server, call: Call) -> Reply:
-    """The engine stops at once; requests wait until it is woken."""
+    """The engine stops at once; requests wait until it is woken. Level 2 throws the weights away."""
     level = int(parse_qs(call.request.query).get("level", ["1"])[0])
     if not 0 <= level <= 2:
         raise ApiError("level must be 0, 1 or 2", 400, "Bad Request", "query.level")
-    server.engine.asleep = True
-    server.engine.pool.forget()
+    for engine in server.engines:
+        if level == 0:
+            engine.paused = True
+            continue
+        engine.asleep, engine.bare = True, engine.bare or level == WEIGHTLESS
+        engine.pool.forget()
     if server.settings.version < "0.26.0":
         return Reply(200)
     return Reply.json({"status": "sleeping", "level": level})
@@ -29,9 +38,16 @@ async def sleep(server: Server, call: Call) -> Reply:
 async def wake_up(server: Server, call: Call) -> Reply:
     """The engine goes on."""
     tags = parse_qs(call.request.query).get("tags")
-    server.engine.asleep = False
-    server.engine.wake()
-    return Reply(200) if server.settings.version < "0.26.0" else Reply.json({"status": "awake", "tags": tags})
+    server.awake |= {*(tags or ALL_TAGS)}
+    whole = server.awake >= {*ALL_TAGS}
+    if whole:
+        server.awake = set()
+        for engine in server.engines:
+            engine.asleep = engine.paused = False
+            engine.wake()
+    if server.settings.version < "0.26.0":
+        return Reply(200)
+    return Reply.json({"status": "awake" if whole else "sleeping", "tags": tags})
 
 
 async def is_sleeping(server: Server, call: Call) -> Reply:
@@ -43,15 +59,17 @@ async def is_sleeping(server: Server, call: Call) -> Reply:
 async def pause(server: Server, call: Call) -> Reply:
     """No new steps until resumed."""
     del call
-    server.engine.paused = True
+    for engine in server.engines:
+        engine.paused = True
     return Reply.json({"status": "paused"})
 
 
 async def resume(server: Server, call: Call) -> Reply:
     """Steps go on."""
     del call
-    server.engine.paused = False
-    server.engine.wake()
+    for engine in server.engines:
+        engine.paused = False
+        engine.wake()
     return Reply.json({"status": "resumed"})
 
 
@@ -64,7 +82,8 @@ async def is_paused(server: Server, call: Call) -> Reply:
 async def reset_prefix_cache(server: Server, call: Call) -> Reply:
     """Forget all prefixes, unless blocks are in use."""
     del call
-    done = server.engine.pool.forget()
+    forgotten = [engine.pool.forget() for engine in server.engines]
+    done = all(forgotten)
     return Reply.json({"success": done}) if server.settings.version >= "0.16.0" else Reply(200)
 
 
@@ -84,8 +103,7 @@ async def server_info(server: Server, call: Call) -> Reply:
 
 
 async def collective_rpc(server: Server, call: Call) -> Reply:
-    """A call of a worker's method, which the simulator does not have."""
-    del server
+    """A call of a worker's method: of those only `reload_weights` does anything."""
     try:
         body = json.loads(call.request.body or b"null")
     except ValueError as error:
@@ -94,4 +112,7 @@ async def collective_rpc(server: Server, call: Call) -> Reply:
         raise ApiError("Request body must be a JSON object", 400, "Bad Request")
     if body.get("method") is None:
         raise ApiError("Missing 'method' in request body", 400, "Bad Request")
-    return Reply.json({"results": [None]})
+    if body["method"] == "reload_weights":
+        for engine in server.engines:
+            engine.bare = False
+    return Reply.json({"results": [None] * len(server.engines)})

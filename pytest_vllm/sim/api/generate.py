@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.admission import admit
 from pytest_vllm.sim.api.events import DONE, Event
-from pytest_vllm.sim.engine.core import EngineDead
+from pytest_vllm.sim.engine.core import Engine, EngineDead
 from pytest_vllm.sim.engine.sequence import Sequence
 from pytest_vllm.sim.errors import ApiError, envelope
 from pytest_vllm.sim.vision import marks
@@ -37,7 +37,7 @@ def check_model(server: Server, body: dict[str, Any]) -> str:
 
 def check_alive(server: Server) -> None:
     """Refuse when the engine is dead."""
-    if server.engine.dead:
+    if any(engine.dead for engine in server.engines):
         raise ApiError(DEAD, 500, "InternalServerError")
 
 
@@ -48,6 +48,7 @@ class Generation:
         """One sequence per choice and prompt; `submit` hands them over."""
         self.server, self.call, self.outputs = server, call, outputs
         self.sequences: list[Sequence] = []
+        self.engines: list[Engine] = []
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.open = 0
         self.n = 1
@@ -71,6 +72,23 @@ class Generation:
         )
         self.sequences.append(sequence)
 
+    def pool(self, request_id: str, prompt: list[int], body: dict[str, Any], *, skip_cache: bool) -> None:
+        """Prepare a sequence of which only the prompt is computed."""
+        sequence = Sequence(
+            id=request_id,
+            prompt=prompt,
+            output=[],
+            finish="stop",
+            listener=self,
+            salt=(
+                body.get("cache_salt"),
+                body.get("model") if body.get("model") in self.server.loras else None,
+            ),
+            priority=body.get("priority") or 0,
+            skip_cache=skip_cache,
+        )
+        self.sequences.append(sequence)
+
     def submit(self, n: int) -> None:
         """Hand all sequences to the engine. Raises ApiError when it is dead or has too much to do."""
         admit(self.server, len(self.sequences))
@@ -79,14 +97,15 @@ class Generation:
         self.call.on_gone.append(self.abort)
         try:
             for sequence in self.sequences:
-                self.server.engine.submit(sequence)
+                self.engines.append(engine := self.server.least_busy())
+                engine.submit(sequence)
         except EngineDead:
             raise ApiError(DEAD, 500, "InternalServerError") from None
 
     def abort(self) -> None:
         """The client left."""
-        for sequence in self.sequences:
-            self.server.engine.abort(sequence)
+        for engine, sequence in zip(self.engines, self.sequences, strict=False):
+            engine.abort(sequence)
         self._done()
 
     def progressed(self, sequence: Sequence) -> None:
@@ -106,7 +125,7 @@ class Generation:
             self.server.hooks.run("finished", self.server.generations, self.server)
 
     def _count(self) -> None:
-        stats = self.server.engine.stats
+        stats = (self.engines or self.server.engines)[0].stats
         for number in range(0, len(self.sequences), self.n):
             group = self.sequences[number : number + self.n]
             if all(sequence.ended and sequence.ended != "abort" for sequence in group):

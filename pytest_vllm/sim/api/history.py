@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.check.body import bad_request, fields_of
 from pytest_vllm.sim.errors import ApiError, Invalid
+from pytest_vllm.sim.hearing import hear
+from pytest_vllm.sim.tokens.template import text_of
 from pytest_vllm.sim.vision import url_of
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ def plain(message: Body, settings: Settings) -> Body:
     if isinstance(content, list):
         if settings.vision is not None:
             content = made["content"] = [_shown(part, settings.vision) for part in content]
+        if settings.kind.transcribes:
+            content = made["content"] = [_heard(part) for part in content]
         for number, part in enumerate(content):
             _readable(number, part, settings)
     if "reasoning_content" in made:
@@ -33,6 +38,35 @@ def plain(message: Body, settings: Settings) -> Body:
         calls = enumerate(made["tool_calls"])
         made["tool_calls"] = [_call(called, number, settings.version) for number, called in calls]
     return made
+
+
+def instructed(messages: list[Body], settings: Settings) -> list[Body]:
+    """A developer's messages as the system's, all in one in front: the template knows no developer."""
+    if settings.version < "0.32.0" or all(message.get("role") != "developer" for message in messages):
+        return messages
+    orders = [message for message in messages if message.get("role") in ("developer", "system")]
+    rest = [message for message in messages if message.get("role") not in ("developer", "system")]
+    text = "\n\n".join(text for message in orders if (text := text_of(message)))
+    return [{"role": "system", "content": text}, *rest]
+
+
+def _heard(part: Any) -> Any:
+    """A part of sound as the words in it; others as they are."""
+    kind = part.get("type") if isinstance(part, dict) else ""
+    if kind == "input_audio":
+        coded = (part.get("input_audio") or {}).get("data") or ""
+    elif kind == "audio_url":
+        url = (part.get("audio_url") or {}).get("url") or ""
+        if not url.startswith("data:"):
+            raise ApiError("The URL must be a data URL: nothing is fetched by the simulated server.")
+        coded = url.partition(",")[2]
+    else:
+        return part
+    try:
+        content = base64.b64decode(coded, validate=True)
+    except ValueError:
+        raise ApiError("Invalid base64-encoded audio.") from None
+    return {"type": "text", "text": hear(content).words}
 
 
 def _shown(part: Any, vision: Vision) -> Any:

@@ -125,9 +125,11 @@ async def docs(server: Server, call: Call) -> Reply:
 
 async def invocations(server: Server, call: Call) -> Reply | None:
     """SageMaker's door: chat or completion, by the shape of the body."""
-    from pytest_vllm.sim.api import chat, completions  # noqa: PLC0415 - they build on this module's server
+    from pytest_vllm.sim.api import chat, completions, pooling  # noqa: PLC0415 - they build on this one's server
 
     body = read_json(call.request)
+    if server.settings.pooling:
+        return await pooling.invoked(server, call, body)
     if isinstance(body, dict) and "messages" in body:
         return await chat.answer(server, call, body)
     if isinstance(body, dict) and ("prompt" in body or "model" in body):

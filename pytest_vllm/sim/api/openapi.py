@@ -34,9 +34,11 @@ def openapi(server: Server) -> dict[str, Any]:
             if method not in ("*", "HEAD", "OPTIONS")
         }
     schemas = {name: _titled(name, schema) for name, schema in facts("schema")["schemas"].items()}
+    root = server.settings.args.get("root_path")
     return {
         "openapi": "3.1.0",
         "info": {"title": "FastAPI", "version": "0.1.0"},
+        **({"servers": [{"url": root.rstrip("/")}]} if root else {}),
         "paths": paths,
         "components": {"schemas": _with_paths(schemas)},
     }

@@ -63,7 +63,7 @@ def fit(ids: list[int], body: Body, settings: Settings) -> list[int]:
     keep = body.get("truncate_prompt_tokens")
     if keep is not None:
         keep = min(limit - 1, _room(body, settings)) if keep == -1 else keep
-        side = body.get("truncation_side") or "left"
+        side = body.get("truncation_side") or ("right" if settings.pooling else "left")
         ids = ([] if not keep else ids[-keep:]) if side == "left" else ids[:keep]
     most = _room(body, settings)
     if len(ids) > most:
@@ -99,9 +99,11 @@ def _reduce(settings: Settings) -> str:
     return f"Please reduce the length of the input prompt{more}."
 
 
-def output_limit(wanted: int | None, prompt: int, limit: int) -> int:
-    """Output tokens that a request may get: the rest of the context at most."""
-    return min(limit - prompt, limit - prompt if wanted is None else wanted)
+def output_limit(wanted: int | None, prompt: int, settings: Settings) -> int:
+    """Output tokens that a request may get: the rest of the context at most, or what the checkpoint says."""
+    rest, own = settings.max_model_len - prompt, settings.sampling_defaults.get("max_new_tokens")
+    told = wanted if wanted is not None else own
+    return rest if told is None else min(rest, told)
 
 
 def check_room(prompt: int, limit: int) -> None:

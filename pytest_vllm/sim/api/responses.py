@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.chat import ChatRequest
 from pytest_vllm.sim.api.reply import Reply
-from pytest_vllm.sim.api.responsevents import ResponseEvents, items_of, response_object
+from pytest_vllm.sim.api.responsevents import ResponseEvents, custom_names, items_of, response_object
+from pytest_vllm.sim.api.stored import begin, detached, found, keep, stores
 from pytest_vllm.sim.check import rules
 from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.errors import ApiError, Invalid
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.api.stream import Stream
     from pytest_vllm.sim.http.server import Call
     from pytest_vllm.sim.versions import Version
 
 Body = dict[str, Any]
+#: From here on tools that take plain text are offered to the model as functions with one text.
+CUSTOM = "0.32.0"
+SHIM: Body = {
+    "parameters": {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+}
 
 
 async def responses(server: Server, call: Call) -> Reply | None:
@@ -31,48 +38,42 @@ async def responses(server: Server, call: Call) -> Reply | None:
     body = validated("ResponsesRequest", body, server.settings.version)
     _checked(server, body)
     chat = chat_body(server, body)
-    request = ChatRequest(server, call, chat)
+    behind = bool(body.get("background")) and not body.get("stream")
+    request = ChatRequest(server, detached(call) if behind else call, chat)
     response_id = body.get("request_id") or f"resp_{server.ids.hex()}"
     made = response_object(body, response_id, request)
+    if behind:
+        return begin(server, request, made, chat["messages"], lambda answer: finish(server, made, answer))
     if body.get("stream"):
-        await request.stream(lambda stream: ResponseEvents(request, stream, made))
+        made_of: dict[str, ResponseEvents] = {}
+
+        def writer(stream: Stream) -> ResponseEvents:
+            made_of["it"] = ResponseEvents(request, stream, made)
+            return made_of["it"]
+
+        await request.stream(writer)
+        if done := made_of["it"].done:
+            keep(server, body, done, chat["messages"])
         return None
     answer = await request.whole()
     if answer is None:
         return None
     finished = finish(server, made, answer)
-    if _stores(server) and body.get("store") is not False:
-        server.stored[response_id] = {"response": finished, "messages": chat["messages"]}
+    keep(server, body, finished, chat["messages"])
     server.send(call, Reply.json(finished))
     return None
 
 
-async def retrieve(server: Server, call: Call) -> Reply:
-    """A stored response."""
-    return Reply.json(_found(server, call.request.path.rsplit("/", 1)[-1])["response"])
-
-
-async def cancel(server: Server, call: Call) -> Reply:
-    """Responses in the foreground can't be cancelled."""
-    _found(server, call.request.path.split("/")[-2])
-    raise ApiError("Cannot cancel a synchronous response.", 400, "invalid_request_error", "response_id")
-
-
-def _stores(server: Server) -> bool:
-    return server.settings.environ.get("VLLM_ENABLE_RESPONSES_API_STORE") == "1"
-
-
-def _found(server: Server, response_id: str) -> Any:
-    if response_id not in server.stored:
-        text = f"Response with id '{response_id}' not found."
-        raise ApiError(text, 404, "invalid_request_error", "response_id")
-    return server.stored[response_id]
-
-
 def _checked(server: Server, body: Body) -> None:
+    for tool in body.get("tools") or ():
+        if tool.get("type") == "custom" and (tool.get("format") or {}).get("type") == "grammar":
+            text = (
+                "Custom tools with a grammar format are not supported; only free-form text custom tools are "
+            )
+            raise Invalid(f"{text}accepted.", "tools")
     if body.get("background") and body.get("store") is False:
         raise Invalid("background can only be used when `store` is true", "background")
-    if body.get("background") and not _stores(server):
+    if body.get("background") and not stores(server):
         text = (
             "This vLLM engine does not support `store=True` and therefore does not support the "
             "background mode. To enable these features, set the environment variable "
@@ -83,7 +84,7 @@ def _checked(server: Server, body: Body) -> None:
     choice = body.get("tool_choice", "auto")
     if choice == "required" and not tools:
         raise Invalid("Tool choice 'required' must be specified with 'tools' parameter.", "tool_choice")
-    named = isinstance(choice, dict) and choice.get("type") == "function"
+    named = isinstance(choice, dict) and choice.get("type") in ("function", "custom")
     if named and choice.get("name") not in [tool.get("name") for tool in tools]:
         raise Invalid("Tool choice 'function' not found in 'tools' parameter.", "tool_choice")
 
@@ -101,7 +102,8 @@ def chat_body(server: Server, body: Body) -> Body:
     else:
         for item in given:
             _append(turns, item)
-    tools = [_tool(tool) for tool in body.get("tools") or [] if tool.get("type") == "function"] or None
+    kinds = ("function", "custom") if server.settings.version >= CUSTOM else ("function",)
+    tools = [_tool(tool) for tool in body.get("tools") or [] if tool.get("type") in kinds] or None
     choice = body.get("tool_choice", "auto")
     if isinstance(choice, dict):
         choice = {"type": "function", "function": {"name": choice.get("name")}}
@@ -144,6 +146,8 @@ def _format(form: Body | None) -> Body | None:
 
 
 def _tool(tool: Body) -> Body:
+    if tool.get("type") == "custom":
+        return {"type": "function", "function": {**SHIM, "name": tool.get("name")}}
     function = {key: tool.get(key) for key in ("name", "description", "parameters")}
     return {"type": "function", "function": function}
 
@@ -152,7 +156,7 @@ def _history(server: Server, response_id: str) -> list[Body]:
     if server.settings.version < "0.32.0" and not response_id.startswith("resp_"):
         text = f"Invalid 'response_id': '{response_id}'. Expected an ID that begins with 'resp'."
         raise ApiError(text, 400, "invalid_request_error", "response_id")
-    stored = _found(server, response_id)
+    stored = found(server, response_id)
     turns = [message for message in stored["messages"] if message["role"] != "system"]
     for item in stored["response"]["output"]:
         _append(turns, item)
@@ -161,7 +165,10 @@ def _history(server: Server, response_id: str) -> list[Body]:
 
 def _append(turns: list[Body], item: Body) -> None:
     kind = item.get("type", "message")
-    if kind == "function_call_output":
+    if kind == "custom_tool_call":
+        item = {**item, "arguments": json.dumps({"input": item.get("input")}, ensure_ascii=False)}
+        kind = "function_call"
+    if kind in ("function_call_output", "custom_tool_call_output"):
         output = item.get("output")
         content = output if isinstance(output, str) else json.dumps(output)
         turns.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": content})
@@ -194,7 +201,7 @@ def finish(server: Server, made: Body, answer: Body) -> Body:
     """The response once the chat answer is there."""
     choice = answer["choices"][0]
     cut = choice["finish_reason"] == "length"
-    items = items_of(server, choice["message"], choice.get("logprobs"))
+    items = items_of(server, choice["message"], choice.get("logprobs"), custom_names(made))
     if cut and items:
         items[-1]["status"] = "incomplete"
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.chatchunks import ChatChunks
@@ -9,7 +10,7 @@ from pytest_vllm.sim.api.events import Event
 from pytest_vllm.sim.errors import envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_vllm.sim.api.chat import ChatRequest
     from pytest_vllm.sim.api.server import Server
@@ -79,7 +80,21 @@ def _text_wish(wish: Body | None) -> Body | None:
     return {"format": form, "verbosity": wish.get("verbosity")}
 
 
-def items_of(server: Server, message: Body, logprobs: Any = None) -> list[Body]:
+def custom_names(response: Body) -> list[str]:
+    """The tools of a response that take plain text."""
+    return [tool["name"] for tool in response["tools"] if tool.get("type") == "custom"]
+
+
+def text_given(arguments: str) -> str:
+    """What a tool that takes plain text was called with."""
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return arguments
+    return str(given["input"]) if isinstance(given, dict) and "input" in given else arguments
+
+
+def items_of(server: Server, message: Body, logprobs: Any = None, customs: Sequence[str] = ()) -> list[Body]:
     """Output items of a chat message: thoughts, text, calls."""
     items: list[Body] = []
     thoughts = message.get("reasoning") or message.get("reasoning_content")
@@ -90,6 +105,10 @@ def items_of(server: Server, message: Body, logprobs: Any = None) -> list[Body]:
         items.append(_message(f"msg_{server.ids.hex()}", message["content"], "completed", listed))
     for called in message.get("tool_calls") or ():
         function = called["function"]
+        if function["name"] in customs:
+            text = text_given(function["arguments"])
+            items.append(_custom(f"ctc_{server.ids.hex()}", called["id"], function["name"], text))
+            continue
         items.append(
             _call(
                 f"fc_{server.ids.hex()}", called["id"], function["name"], function["arguments"], "completed"
@@ -137,6 +156,10 @@ def _call(item_id: str, call_id: str, name: str, arguments: str, status: str) ->
     }
 
 
+def _custom(item_id: str, call_id: str, name: str, text: str) -> Body:
+    return {"type": "custom_tool_call", "id": item_id, "call_id": call_id, "name": name, "input": text}
+
+
 class ResponseEvents:
     """Turns chunks into response.* events."""
 
@@ -151,6 +174,9 @@ class ResponseEvents:
         self.text = ""
         self.call: int | None = None
         self.finish = "stop"
+
+    #: The whole response, once it is there.
+    done: Body | None = None
 
     def prepare(self, outputs: list[Output]) -> None:
         """The outputs are known."""
@@ -184,10 +210,16 @@ class ResponseEvents:
         if "name" in function:
             yield from self._close()
             self.call = called["index"]
-            item = _call(f"fc_{self._id()}", called["id"], function["name"], "", "in_progress")
+            name = function["name"]
+            if name in custom_names(self.response):
+                item = _custom(f"ctc_{self._id()}", called["id"], name, "")
+            else:
+                item = _call(f"fc_{self._id()}", called["id"], name, "", "in_progress")
             yield from self._open(item)
         if function.get("arguments") and called["index"] == self.call and self.open is not None:
             self.text += function["arguments"]
+            if self.open["type"] == "custom_tool_call":
+                return
             yield self._item_event("function_call_arguments.delta", delta=function["arguments"])
 
     def quick(self, choice: int, begin: int, end: int) -> bytes | None:
@@ -209,6 +241,7 @@ class ResponseEvents:
             "status": "incomplete" if cut else "completed",
             "usage": usage_of({"prompt_tokens_details": None, **usage}, self.request.server.settings.version),
         }
+        self.done = done
         yield self._event("incomplete" if cut else "completed", response=done)
 
     def failure(self, error: ApiError) -> list[Event]:
@@ -252,6 +285,11 @@ class ResponseEvents:
             done = _message(item["id"], self.text, status)
             yield self._item_event("output_text.done", content_index=0, logprobs=[], text=self.text)
             yield self._item_event("content_part.done", content_index=0, part=done["content"][0])
+        elif item["type"] == "custom_tool_call":
+            text = text_given(self.text)
+            done = {**item, "input": text}
+            yield self._item_event("custom_tool_call_input.delta", delta=text)
+            yield self._item_event("custom_tool_call_input.done", input=text)
         elif item["type"] == "reasoning":
             done = _reasoning(item["id"], self.text, status)
             yield self._item_event("reasoning_text.done", content_index=0, text=self.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api import (
+    audio,
     chat,
     completions,
     dev,
@@ -14,11 +15,17 @@ from pytest_vllm.sim.api import (
     pooling,
     responses,
     rest,
+    scoring,
+    stored,
 )
+from pytest_vllm.sim.api.pooled import unsupported
 from pytest_vllm.sim.versions import routes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.boot.kind import Kind
     from pytest_vllm.sim.settings import Settings
 
 #: Paths in vLLM's order of registration, with handlers by method.
@@ -43,8 +50,8 @@ HANDLERS: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"POST": chat.chat},
     "/v1/chat/completions/batch": {"POST": rest.batch},
     "/v1/responses": {"POST": responses.responses},
-    "/v1/responses/{response_id}": {"GET": responses.retrieve},
-    "/v1/responses/{response_id}/cancel": {"POST": responses.cancel},
+    "/v1/responses/{response_id}": {"GET": stored.retrieve},
+    "/v1/responses/{response_id}/cancel": {"POST": stored.cancel},
     "/v1/completions": {"POST": completions.completion},
     "/v1/messages": {"POST": messages.messages},
     "/v1/messages/count_tokens": {"POST": messages.count_tokens},
@@ -60,12 +67,16 @@ HANDLERS: dict[str, dict[str, Any]] = {
     "/inference/v1/generate": {"POST": rest.scale_out},
     "/inference/v1/abort_requests": {"POST": rest.scale_out},
     "/v1/embeddings": {"POST": pooling.embeddings},
+    "/v2/embed": {"POST": pooling.cohere_embed},
+    "/classify": {"POST": pooling.classify},
     "/pooling": {"POST": pooling.pooling},
-    "/score": {"POST": pooling.score},
-    "/v1/score": {"POST": pooling.score},
-    "/rerank": {"POST": pooling.rerank},
-    "/v1/rerank": {"POST": pooling.rerank},
-    "/v2/rerank": {"POST": pooling.rerank},
+    "/score": {"POST": scoring.score},
+    "/v1/score": {"POST": scoring.score},
+    "/rerank": {"POST": scoring.rerank},
+    "/v1/rerank": {"POST": scoring.rerank},
+    "/v2/rerank": {"POST": scoring.rerank},
+    "/v1/audio/transcriptions": {"POST": audio.transcriptions},
+    "/v1/audio/translations": {"POST": audio.translations},
     "/v1/load_lora_adapter": {"POST": lora.load},
     "/v1/unload_lora_adapter": {"POST": lora.unload},
     "/sleep": {"POST": dev.sleep},
@@ -80,10 +91,28 @@ HANDLERS: dict[str, dict[str, Any]] = {
     "/server_info": {"GET": dev.server_info},
     "/collective_rpc": {"POST": dev.collective_rpc},
 }
-GENERATING = (
-    "/v1/chat", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/systemone", "/v1/decisions",
-    "/inference", "/generative_scoring", "/scale_elastic_ep", "/is_scaling_elastic_ep",
-)  # fmt: skip
+#: Beginnings of paths -> who has them, and how a server of the older kind calls the interface it lacks.
+TASKED: tuple[tuple[tuple[str, ...], Callable[[Kind], object], str], ...] = (
+    (("/v1/chat",), lambda kind: kind.generates, "Chat Completions"),
+    (("/v1/completions",), lambda kind: kind.generates, "Completions"),
+    (("/v1/responses",), lambda kind: kind.generates, "Responses"),
+    (("/v1/messages",), lambda kind: kind.generates, "Messages"),
+    (("/inference",), lambda kind: kind.generates, "generate tokens"),
+    (
+        ("/generative_scoring", "/scale_elastic_ep", "/is_scaling_elastic_ep"),
+        lambda kind: kind.generates,
+        "Generative Scoring",
+    ),
+    (("/v1/audio/transcriptions",), lambda kind: kind.transcribes, "Transcriptions"),
+    (("/v1/audio/translations",), lambda kind: kind.transcribes, "Translations"),
+    (("/v1/embeddings", "/v2/embed"), lambda kind: kind.pools == "embed", "Embeddings"),
+    (("/classify",), lambda kind: kind.pools == "classify", "Classification"),
+    (("/score", "/v1/score"), lambda kind: kind.scores, "Score"),
+    (("/rerank", "/v1/rerank", "/v2/rerank"), lambda kind: kind.scores, "Rerank (Score)"),
+    (("/pooling",), lambda kind: kind.pools, "Pooling"),
+)
+#: From here on a server has only the routes of its tasks; before it has all, and refuses.
+OWN_ROUTES = "0.16.0"
 #: Served at all times, though the facts name a flag: it turns them on, they answer 403 or 404 without.
 ANSWERING_OFF = "0.30.0"
 
@@ -92,7 +121,8 @@ def add_routes(server: Server) -> None:
     """Give the server the routes that its version and switches have."""
     for path, handlers in HANDLERS.items():
         if served(path, server.settings):
-            server.routes[path] = handlers
+            lacking = lacks(path, server.settings)
+            server.routes[path] = {"POST": unsupported(lacking)} if lacking else handlers
             if "{" in path:
                 server.patterns.append(path)
 
@@ -111,11 +141,17 @@ def served(path: str, settings: Settings) -> bool:
         return True
     if not settings.version.within(entry["span"]):
         return False
-    if "pooling tasks" in entry.get("task", ""):
-        return settings.pooling
-    if settings.pooling and path.startswith(GENERATING):
+    if lacks(path, settings) and settings.version >= OWN_ROUTES:
         return False
     return all(_has(need, settings) for need in settings.version.pick(entry.get("needs", [])) or [])
+
+
+def lacks(path: str, settings: Settings) -> str:
+    """The name of the interface behind a path, where the model has none such; else empty."""
+    found = (entry for entry in TASKED if path.startswith(entry[0]))
+    for _, has, name in found:
+        return "" if has(settings.kind) else name
+    return ""
 
 
 def _has(need: str, settings: Settings) -> bool:

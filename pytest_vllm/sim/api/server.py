@@ -33,6 +33,9 @@ class Server:
     def __init__(self, settings: Settings, engine: Engine, clock: Clock, hooks: Hooks) -> None:
         """Put the parts together; `routes` are added by the modules of each area."""
         self.settings, self.engine, self.clock, self.hooks = settings, engine, clock, hooks
+        #: Of several data-parallel engines all, the first in front.
+        self.engines = [engine]
+        self._turn = 0
         self.tokens = load()
         self.ids = Ids(settings.seed)
         self.shapes = Shapes(settings.version)
@@ -46,8 +49,11 @@ class Server:
         self.parser_calls: Counter[tuple[str, str, str]] = Counter()
         self.loras: dict[str, str] = {}
         self.stored: dict[str, Any] = {}
+        #: What of a sleeping server was woken so far.
+        self.awake: set[str] = set()
         #: Digest of a script -> the token from which on a grammar forbade it.
         self.forbidden: dict[str, int] = {}
+        self.background: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, call: Call) -> None:
@@ -99,7 +105,10 @@ class Server:
         return methods.get(method) or methods["*"]
 
     def route_of(self, path: str) -> str:
-        """The declared path that a request path matches; itself when there is none."""
+        """The declared path that one matches, with `--root-path` or without; itself when none does."""
+        root = (self.settings.args.get("root_path") or "").rstrip("/")
+        if root and path.startswith(f"{root}/"):
+            path = path.removeprefix(root)
         if path in self.routes:
             return path
         for pattern in self.patterns:
@@ -108,6 +117,14 @@ class Server:
             if path.startswith(before) and path.endswith(after) and middle and "/" not in middle:
                 return pattern
         return "/metrics" if path.startswith("/metrics") else path
+
+    def least_busy(self) -> Engine:
+        """The engine that a request goes to: the one with the least to do, of equals one after the other."""
+        self._turn += 1
+        at = self._turn % len(self.engines)
+        return min(
+            (*self.engines[at:], *self.engines[:at]), key=lambda one: 4 * len(one.waiting) + len(one.running)
+        )
 
     def exchange(self, call: Call) -> Exchange:
         """The exchange that a call belongs to; its body as it was sent, nothing filled in or dropped."""

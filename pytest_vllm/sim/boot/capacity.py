@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.boot.kind import kind_of
 from pytest_vllm.sim.boot.machine import GIB, Hardware, Model
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 #: Parts of the peak that real servers reach.
 DENSE, SPARSE, CPU, MFU = 0.8, 0.7, 0.35, 0.6
 HYBRID_BLOCK, HYBRID_LOSS = 528, 4
+LMCACHE_CHUNK = 256
 
 
 @dataclass
@@ -43,7 +45,10 @@ class Pace:
 
 @dataclass
 class Capacity:
-    """Limits of the engine; memory in bytes. `num_blocks` includes the one that vLLM keeps to itself."""
+    """Limits of the engine; memory in bytes. `num_blocks` includes the one that vLLM keeps to itself.
+
+    `external_chunk` are tokens of a chunk in a cache outside, 0 without one.
+    """
 
     max_model_len: int = 4096
     block_size: int = 16
@@ -52,6 +57,7 @@ class Capacity:
     max_num_batched_tokens: int = 2048
     prefix_caching: bool = True
     by_priority: bool = False
+    external_chunk: int = 0
     drafted: int = 0
     drafts_as_matched: bool = False
     chunked_prefill: bool = True
@@ -79,7 +85,9 @@ def capacity_of(
     tokens, seqs = batch_limits(args, version, machine)
     given = args.values.get("max_model_len")
     length = given if isinstance(given, int) and given > 0 else shape.context
+    kind = kind_of(args, shape)
     chunked = args.values.get("enable_chunked_prefill") is not False or version < "0.11.1"
+    chunked = chunked and not kind.encoder
     if not chunked and "max_num_batched_tokens" not in args.given:
         tokens = max(tokens, length)
     degree = args.get("tensor_parallel_size", 1) * args.get("pipeline_parallel_size", 1)
@@ -94,8 +102,9 @@ def capacity_of(
         block_size=block_size(args, machine, shape),
         max_num_seqs=seqs,
         max_num_batched_tokens=tokens,
-        prefix_caching=caches(args, version, shape),
+        prefix_caching=caches(args, version, shape) and not kind.encoder,
         by_priority=args.get("scheduling_policy") == "priority",
+        external_chunk=external_chunk(args, machine, shape),
         drafted=drafted_tokens(args),
         drafts_as_matched=drafts(args).get("method") == "suffix",
         chunked_prefill=chunked,
@@ -124,6 +133,15 @@ def kv_memory(args: Arguments, version: Version, machine: Hardware, shape: Model
     share = float(args.get("gpu_memory_utilization", 0.92 if version >= "0.20.0" else 0.9))
     other = min(0.6 * GIB, 0.03 * machine.memory)
     return (machine.memory * share - other - made.activation - made.graphs) * devices - shape.weights
+
+
+def external_chunk(args: Arguments, machine: Hardware, shape: Model) -> int:
+    """Tokens that a cache outside keeps together: 256 in LMCache unless told otherwise, else a block."""
+    config = args.get("kv_transfer_config")
+    connector = str(config.get("kv_connector", "")) if isinstance(config, dict) else ""
+    if connector.startswith("LMCache"):
+        return LMCACHE_CHUNK
+    return block_size(args, machine, shape) if connector or args.get("kv_offloading_size") else 0
 
 
 def drafted_tokens(args: Arguments) -> int:

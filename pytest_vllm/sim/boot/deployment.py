@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.boot.capacity import Capacity, Pace, capacity_of
 from pytest_vllm.sim.boot.device import Device
+from pytest_vllm.sim.boot.kind import Kind, kind_of
 from pytest_vllm.sim.boot.machine import Hardware, Model, hardware, model
 from pytest_vllm.sim.settings import Settings
 
@@ -28,7 +29,6 @@ REHEARSAL_STEP, REHEARSAL_BATCH = 0.0012, 16
 REHEARSAL_TOKEN, REHEARSAL_FULL = 0.00003, 128
 #: How much faster than life it is, at most: a second of a busy machine is so many of the server's.
 REHEARSAL_SPEED = 60.0
-_EMBEDDERS = re.compile(r"embed|bge-|e5-|gte-|rerank|sentence-transformers|colbert", re.IGNORECASE)
 _FAMILIES = (
     (r"qwen3-coder|qwen3\.5|qwen35|qwen3_5", "qwen3_coder"),
     (r"qwen|hermes|qwq", "hermes"),
@@ -114,6 +114,11 @@ class Deployment:
         }
         return [name for name, version in gone.items() if name in self.environ and self.version >= version]
 
+    @property
+    def kind(self) -> Kind:
+        """What the server is for."""
+        return kind_of(self.args, self.shape)
+
     def exists(self, path: str) -> bool:
         """Whether a file is there."""
         return Path(path).exists() or path.startswith("template_")
@@ -123,13 +128,6 @@ class Deployment:
         args, name = self.args, self.model
         names = args.get("served_model_name") or [name]
         keys: Any = args.get("api_key") or self.environ.get("VLLM_API_KEY") or []
-        pooling = args.get("runner") == "pooling" or args.get("task") in (
-            "embed",
-            "embedding",
-            "score",
-            "classify",
-            "reward",
-        )
         return Settings(
             version=self.version,
             model=name,
@@ -139,12 +137,12 @@ class Deployment:
             seed=self.options.seed,
             environ=self.environ,
             api_keys=[keys] if isinstance(keys, str) else list(keys),
-            sampling_defaults=_sampling(args),
+            sampling_defaults=_sampling(args, self.shape),
             reasoning_parser=str(args.get("reasoning_parser", "")),
             tool_parser=str(args.get("tool_call_parser", "")),
             auto_tools=bool(args.get("enable_auto_tool_choice")),
             family=self._family(),
-            pooling=pooling or (args.get("runner", "auto") == "auto" and bool(_EMBEDDERS.search(name))),
+            kind=self.kind,
             thinking=self.shape.thinking if self.shape.name != "sim-model" or "sim-model" in name else "",
             dev_mode=self.environ.get("VLLM_SERVER_DEV_MODE") == "1",
             max_logprobs=args.get("max_logprobs", 20),
@@ -164,6 +162,17 @@ class Deployment:
         return next((family for pattern, family in _FAMILIES if re.search(pattern, lower)), "")
 
 
-def _sampling(args: Arguments) -> dict[str, Any]:
+def _sampling(args: Arguments, shape: Model) -> dict[str, Any]:
+    """Defaults of requests: the checkpoint's, unless `--generation-config vllm`, and what overrides them."""
+    source = args.get("generation_config", "auto")
+    own = _from_folder(source) if source not in ("auto", "vllm") else dict(shape.sampling)
     given = args.get("override_generation_config") or {}
-    return dict(given) if isinstance(given, dict) else {}
+    return {**({} if source == "vllm" else own), **(given if isinstance(given, dict) else {})}
+
+
+def _from_folder(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads((Path(path) / "generation_config.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return dict(found) if isinstance(found, dict) else {}

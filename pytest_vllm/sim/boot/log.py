@@ -208,7 +208,7 @@ def _memory(d: Deployment, core: str, worker: str) -> Iterator[tuple[float, Line
 def listening(d: Deployment, server: Server, host: str, port: int) -> Iterator[Line]:
     """What comes once the engine is ready."""
     api = "APIServer"
-    tasks = "['embed']" if server.settings.pooling else "['generate']"
+    tasks = list(server.settings.kind.listed(d.version))
     if d.version >= "0.10.1":
         yield api, "INFO", "entry.py:136", f"Supported tasks: {tasks}"
     if server.settings.auto_tools:
@@ -230,7 +230,11 @@ def listening(d: Deployment, server: Server, host: str, port: int) -> Iterator[L
         if d.version >= "0.9.0"
         else "vLLM API server"
     )
-    yield api, "INFO", "entry.py:140", f"Starting {name} on http://{host}:{port}"
+    where = f"unix:{d.args.get('uds')}" if d.args.get("uds") else f"http://{host}:{port}"
+    yield api, "INFO", "entry.py:140", f"Starting {name} on {where}"
+    if server.settings.sampling_defaults and server.settings.kind.generates and d.version >= "0.8.0":
+        text = f"Using default chat sampling params from model: {server.settings.sampling_defaults}"
+        yield api, "INFO", "serving.py:180", text
     yield api, "INFO", "launcher.py:186", "Available routes are:"
     for path, methods in server.routes.items():
         shown = ", ".join(sorted(method if method != "*" else "GET" for method in methods))

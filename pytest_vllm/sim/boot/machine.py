@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -42,7 +42,9 @@ class Hardware:
 class Model:
     """A model's shape. Sizes in bytes; `read` is what one token of one sequence reads.
 
-    `known` is False for a stand-in: nothing is known of the model's own limits then.
+    `known` is False for a stand-in: nothing is known of the model's own limits then. `labels` are a
+    classifier's classes, `template` whether the tokenizer has a chat template, `sampling` what the
+    checkpoint's generation_config.json sets.
     """
 
     name: str
@@ -68,6 +70,9 @@ class Model:
     tool_parsers: tuple[str, ...]
     known: bool = True
     vision: Vision | None = None
+    labels: tuple[str, ...] = ()
+    template: bool = True
+    sampling: dict[str, Any] = field(default_factory=dict)
 
     def kv_bytes(self, element: float) -> float:
         """Bytes of KV cache per token, `element` bytes each."""
@@ -148,6 +153,9 @@ def model(name: str) -> Model:
         tool_parsers=tuple(table.get("tool-parsers", ())),
         known=known,
         vision=Vision(side, *table["image-pixels"]) if (side := table.get("image-side", 0)) else None,
+        labels=tuple(table.get("labels", ())),
+        template=bool(table.get("chat-template", True)),
+        sampling=dict(table.get("sampling", {})),
     )
 
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.boot.kind import architecture_of, made_for
 from pytest_vllm.sim.boot.machine import GIB
 from pytest_vllm.sim.versions import Version, facts, parsers
 
@@ -116,6 +117,19 @@ def _reasoning_parser(d: Deployment) -> str | None:
 
 def _parsers(version: Version, kind: str) -> list[str]:
     return sorted(name for name, span in parsers(kind).items() if version.within(span))
+
+
+@rule("runner_generate_unsupported", "config")
+def _runner(d: Deployment) -> str | None:
+    made = made_for(architecture_of(d.model, d.shape))
+    if d.args.get("runner") != "generate" or {"generate", "transcription"} & {*made}:
+        return None
+    if d.version >= "0.30.0":
+        return (
+            "Embedding models do not support `--runner generate`. Use `--runner pooling` or `--runner auto` "
+            "for embedding models."
+        )
+    return "This model does not support `--runner generate`."
 
 
 @rule("max_model_len_too_long", "config")
@@ -283,8 +297,3 @@ def _too_long(d: Deployment) -> str | None:
         "or decreasing "
         f"`max_model_len` when initializing the engine. {_SEE}"
     )
-
-
-def shown_environment(environ: dict[str, str]) -> list[str]:
-    """Names of VLLM_* variables."""
-    return sorted(name for name in environ if re.match(r"VLLM_[A-Z]", name))

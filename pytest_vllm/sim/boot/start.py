@@ -61,6 +61,8 @@ class Boot:
         settings = deployment.settings()
         hooks.run("boot", None, settings)
         self.server = Server(settings, Engine(settings.capacity, self.clock, hooks), self.clock, hooks)
+        ranks = settings.args.get("data_parallel_size", 1)
+        self.server.engines += [Engine(settings.capacity, self.clock, hooks) for _ in range(ranks - 1)]
         add_routes(self.server)
         self.server.loras |= static_adapters(settings.args.get("lora_modules"))
         host = settings.args.get("host") or "0.0.0.0"  # noqa: S104 - vLLM's default
@@ -98,6 +100,11 @@ class Boot:
             return Connection(self.server.handle, self.connections)
 
         loop = asyncio.get_running_loop()
+        if path := self.server.settings.args.get("uds"):
+            self._listening = await loop.create_unix_server(
+                connection, path, backlog=2048, start_serving=False
+            )
+            return
         try:
             self._listening = await loop.create_server(
                 connection, host, port, backlog=2048, start_serving=False
@@ -113,7 +120,8 @@ class Boot:
         self._listening.close()
         if self._relay:
             self._relay.down()
-        self.server.engine.paused = True
+        for engine in self.server.engines:
+            engine.paused = True
         for text in ("Shutting down", "Waiting for application shutdown.", "Application shutdown complete."):
             self.say(("", "", "", f"INFO:     {text}"))
         for connection in list(self.connections):

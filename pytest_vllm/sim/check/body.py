@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.check.fields import Entry, Fields
+from pytest_vllm.sim.check.typed import classes, schema
 from pytest_vllm.sim.errors import ApiError, Detail
 from pytest_vllm.sim.versions import Version, facts
 
@@ -62,6 +63,17 @@ def read_json(request: Request) -> Any:
 def validated(name: str, body: Any, version: Version, *others: str) -> dict[str, Any]:
     """The body as class `name`, or one of `others`, sees it. Raises ApiError listing every wrong field."""
     seen, errors = fields_of(version.text).either((name, *others), body)
+    if errors:
+        raise bad_request(errors)
+    good: dict[str, Any] = seen
+    return good
+
+
+def validated_as_any(names: tuple[str, ...], body: Any, version: Version) -> dict[str, Any]:
+    """The body as the first of these pooling classes that takes it. Raises ApiError, as `validated` does."""
+    known = classes(names, version)
+    table = {**facts("schema")["schemas"], **{name: schema(name, version) for name in known}}
+    seen, errors = Fields(table, {}).either(known, body)
     if errors:
         raise bad_request(errors)
     good: dict[str, Any] = seen

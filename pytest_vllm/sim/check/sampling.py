@@ -55,6 +55,7 @@ class Sampling:
     logprob_token_ids: list[int] | None
     logit_bias: dict[int, float] = field(default_factory=dict)
     allowed_token_ids: list[int] | None = None
+    beams: bool = False
 
     @property
     def greedy(self) -> bool:
@@ -87,6 +88,7 @@ class Sampling:
             logprob_token_ids=body.get("logprob_token_ids") or None,
             logit_bias=_bias(body.get("logit_bias")),
             allowed_token_ids=body.get("allowed_token_ids"),
+            beams=bool(body.get("use_beam_search")),
         )
         sampling._ranges()
         sampling._lists()
@@ -140,7 +142,7 @@ class Sampling:
             raise Invalid("stop cannot contain an empty string.")
         if any(not word for word in self.bad_words):
             raise Invalid(f"bad_words cannot contain an empty string. Got bad_words={self.bad_words}")
-        if self.temperature < GREEDY and self.n > 1:
+        if self.temperature < GREEDY and self.n > 1 and not self.beams:
             raise Invalid(f"n must be 1 when using greedy sampling, got {self.n}.")
 
     def verify(self, settings: Settings, vocabulary: int) -> None:

@@ -30,6 +30,7 @@ POINTS = {
     "output": ("one choice's Output: tokens and visible pieces", "body"),
     "step": ("virtual seconds of an engine step", "engine"),
     "cache_hits": ("cached blocks that a request finds", "sequence"),
+    "fetched": ("blocks that a request gets from a cache outside", "sequence"),
     "cancel": ("whether a client's departure is ignored", "sequence"),
     "freed": ("whether a finished sequence gives its blocks back", "sequence"),
     "finished": ("how many generations have ended", "server"),

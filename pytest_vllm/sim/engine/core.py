@@ -43,6 +43,8 @@ class Engine:
         self.scheduler = Scheduler(capacity, hooks, self.stats)
         self.drafts = Drafts(capacity.drafted, capacity.drafts_as_matched)
         self.asleep = False
+        #: Whether the weights were thrown away, and not loaded again since.
+        self.bare = False
         self.paused = False
         self.dead = False
         self.steps = 0
@@ -159,6 +161,9 @@ class Engine:
             self.scheduler.remember(sequence)
         if sequence.computed < sequence.known:
             return
+        if not sequence.output:
+            self._pool(sequence, now)
+            return
         given = 1
         if sequence.first is not None:
             given += self.drafts.right(len(sequence.output) - sequence.done - 1)
@@ -173,3 +178,10 @@ class Engine:
             sequence.ended = sequence.finish
             self.scheduler.drop(sequence)
             self.stats.finish(sequence, sequence.finish, now)
+
+    def _pool(self, sequence: Sequence, now: float) -> None:
+        """Of a sequence that is only pooled the prompt was all."""
+        self.stats.first_token(sequence, now)
+        sequence.last, sequence.ended = now, sequence.finish
+        self.scheduler.drop(sequence)
+        self.stats.finish(sequence, sequence.finish, now)

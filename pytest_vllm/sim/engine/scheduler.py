@@ -10,6 +10,7 @@ from pytest_vllm.sim.engine.blocks import BlockPool, block_keys
 if TYPE_CHECKING:
     from pytest_vllm.sim.boot.capacity import Capacity
     from pytest_vllm.sim.defects.hooks import Hooks
+    from pytest_vllm.sim.engine.blocks import Key
     from pytest_vllm.sim.engine.sequence import Sequence
     from pytest_vllm.sim.engine.stats import Stats
 
@@ -25,6 +26,8 @@ class Scheduler:
         self.pool = BlockPool(capacity.num_blocks)
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
+        #: Ends of chunks in the cache outside; nothing is thrown out of it.
+        self.outside: set[Key] = set()
 
     def queue(self, sequence: Sequence) -> None:
         """Put a sequence last, or before those that are less urgent where priorities count."""
@@ -90,6 +93,8 @@ class Scheduler:
                 self.pool.blank += 1
             sequence.held.append(key)
             sequence.plain -= 1
+            if self._chunk and (number + 1) % self._chunk == 0:
+                self.outside.add(key)
 
     def _admit(self, sequence: Sequence, budget: int, now: float) -> int:
         size, caching = self.capacity.block_size, self.capacity.prefix_caching
@@ -99,28 +104,56 @@ class Scheduler:
         if caching and not sequence.skip_cache:
             usable = sequence.keys[: (sequence.known - 1) // size]
             hits = self.hooks.run("cache_hits", self.pool.known_prefix(usable), sequence)
-        left = sequence.known - hits * size
+        loaded = self._loaded(sequence, hits) if caching and not sequence.skip_cache else 0
+        left = sequence.known - (hits + loaded) * size
         count = min(budget, left)
         if count < left and not self.capacity.chunked_prefill:
             return 0
         idle = sum(1 for key in sequence.keys[:hits] if key in self.pool.idle)
-        need = -(-(hits * size + count) // size) - hits
+        need = -(-((hits + loaded) * size + count) // size) - hits
         if need > self.pool.available - idle:
             return 0
         self.pool.pin(sequence.keys[:hits])
         self.pool.take(need)
         sequence.held, sequence.plain = list(sequence.keys[:hits]), need
-        sequence.computed = hits * size
+        sequence.computed = (hits + loaded) * size
+        if loaded:
+            self.remember(sequence)
         if sequence.cached < 0:
-            self._first_time(sequence, hits * size, now)
+            self._first_time(sequence, hits * size, now, loaded * size)
         return count
 
-    def _first_time(self, sequence: Sequence, cached: int, now: float) -> None:
-        sequence.cached = cached
+    @property
+    def _chunk(self) -> int:
+        """Blocks of a chunk in the cache outside; 0 without one."""
+        return (
+            max(1, self.capacity.external_chunk // self.capacity.block_size)
+            if self.capacity.external_chunk
+            else 0
+        )
+
+    def _loaded(self, sequence: Sequence, hits: int) -> int:
+        """Blocks that come from the cache outside, after those that are here: whole chunks of it."""
+        if not self._chunk:
+            return 0
+        usable = (sequence.known - 1) // self.capacity.block_size
+        at = hits
+        while (end := (at // self._chunk + 1) * self._chunk) <= usable and sequence.keys[
+            end - 1
+        ] in self.outside:
+            at = end
+        loaded: int = self.hooks.run("fetched", at - hits, sequence)
+        return loaded
+
+    def _first_time(self, sequence: Sequence, cached: int, now: float, loaded: int) -> None:
+        sequence.cached = cached + loaded
         sequence.scheduled = now
         if self.capacity.prefix_caching and not sequence.skip_cache:
             self.stats.counters["prefix_cache_queries"] += len(sequence.prompt)
             self.stats.counters["prefix_cache_hits"] += cached
+            if self._chunk:
+                self.stats.counters["external_prefix_cache_queries"] += len(sequence.prompt) - cached
+                self.stats.counters["external_prefix_cache_hits"] += loaded
 
     def _grow(self, sequence: Sequence, count: int) -> bool:
         need = -(-(sequence.computed + count) // self.capacity.block_size) - sequence.blocks

@@ -103,7 +103,8 @@ class Stats:
         self.finished[reason] += 1
         self.observe("request_prompt_tokens", len(sequence.prompt))
         self.observe("request_generation_tokens", sequence.done)
-        self.observe("request_params_max_tokens", sequence.max_tokens)
+        if sequence.output:
+            self.observe("request_params_max_tokens", sequence.max_tokens)
         self.observe("e2e_request_latency_seconds", now - sequence.arrived)
         first = sequence.first if sequence.first is not None else now
         scheduled = min(sequence.scheduled if sequence.scheduled is not None else now, first)

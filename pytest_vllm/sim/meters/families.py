@@ -10,6 +10,7 @@ from pytest_vllm.sim.versions import Version, facts
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
+    from pytest_vllm.sim.engine.core import Engine
 
 LATE = ("vllm:tool_call_parser_invocations_total",)
 REASONS = ("stop", "length", "abort")
@@ -46,7 +47,7 @@ def families(server: Server, *, late: bool = False) -> list[Family]:
     made = []
     for name in sorted(found, key=lambda name: order.get(name, len(order))):
         entry = found[name]
-        samples = _samples(name.removeprefix("vllm:"), entry, server)
+        samples = _of_all(name.removeprefix("vllm:"), entry, server)
         if samples is not None:
             made.append(
                 Family(
@@ -77,18 +78,33 @@ def exported(name: str, entry: dict[str, Any], server: Server) -> bool:
     return not when and not name.startswith("vllm:diffusion")
 
 
+def _of_all(name: str, entry: dict[str, Any], server: Server) -> list[tuple[dict[str, str], Any]] | None:
+    """The samples of every engine in turn; of what is not counted by engine those of the first."""
+    labelled = "engine" in str(server.settings.version.pick(entry["labels"])) or "@base" in str(
+        entry["labels"]
+    )
+    if name == "tool_call_parser_invocations_total":
+        return _parser_calls(server)
+    found: list[tuple[dict[str, str], Any]] = []
+    ranked = labelled or (name == "cache_config_info" and server.settings.version >= V1_SINCE)
+    for number, engine in enumerate(server.engines if ranked else server.engines[:1]):
+        samples = _samples(name, entry, server, engine, {"engine": str(number)} if ranked else {})
+        if samples is None:
+            return None
+        found += samples
+    return found
+
+
 def _samples(  # noqa: PLR0911 - one return per kind
-    name: str, entry: dict[str, Any], server: Server
+    name: str, entry: dict[str, Any], server: Server, engine: Engine, rank: dict[str, str]
 ) -> list[tuple[dict[str, str], Any]] | None:
-    engine, settings = server.engine, server.settings
-    base = {"model_name": settings.name}
-    if "engine" in str(settings.version.pick(entry["labels"])) or "@base" in str(entry["labels"]):
-        base["engine"] = "0"
+    settings = server.settings
+    base = {"model_name": settings.name, **rank}
     stats = engine.stats
     if name in stats.histograms:
         return [(base, stats.histograms[name])]
     name = OLD_NAMES.get(name, name)
-    labelled = _labelled(name, server)
+    labelled = _labelled(name, engine, settings.version)
     if labelled is not None:
         key, values = labelled
         return [({**base, key: label}, value) for label, value in values.items()]
@@ -96,30 +112,28 @@ def _samples(  # noqa: PLR0911 - one return per kind
         "num_requests_running": len(engine.running),
         "num_requests_waiting": len(engine.waiting),
         "kv_cache_usage_perc": engine.pool.usage,
-        "gpu_prefix_cache_hit_rate": _hit_rate(server),
+        "gpu_prefix_cache_hit_rate": _hit_rate(engine),
         "cpu_prefix_cache_hit_rate": -1,  # V0 says so where there is no such cache
     }
     if name in gauges:
         return [(base, gauges[name])]
     if name.startswith("spec_decode_num"):
-        return _drafts(name, base, server)
+        return _drafts(name, base, engine)
     if name == "cache_config_info":
-        return [(cache_config(server), 1)]
-    if name == "tool_call_parser_invocations_total":
-        return _parser_calls(server)
+        return [({**cache_config(server), **rank}, 1)]
     if entry["type"] == "histogram":
         return None
     return [(base, stats.counters[name.removesuffix("_total")])]
 
 
-def _hit_rate(server: Server) -> float:
-    counters = server.engine.stats.counters
+def _hit_rate(engine: Engine) -> float:
+    counters = engine.stats.counters
     asked = counters["prefix_cache_queries"]
     return counters["prefix_cache_hits"] / asked if asked else -1
 
 
-def _drafts(name: str, base: dict[str, str], server: Server) -> list[tuple[dict[str, str], Any]]:
-    drafts = server.engine.drafts
+def _drafts(name: str, base: dict[str, str], engine: Engine) -> list[tuple[dict[str, str], Any]]:
+    drafts = engine.drafts
     if "per_pos" in name:
         return [({**base, "position": str(at)}, count) for at, count in enumerate(drafts.accepted)]
     if "draft_tokens" in name:
@@ -128,9 +142,10 @@ def _drafts(name: str, base: dict[str, str], server: Server) -> list[tuple[dict[
 
 
 def _labelled(  # noqa: PLR0911 - one return per family
-    name: str, server: Server
+    name: str, engine: Engine, version: Version
 ) -> tuple[str, dict[str, Any]] | None:
-    engine, stats, version = server.engine, server.engine.stats, server.settings.version
+    stats = engine.stats
+    fetched = stats.counters["external_prefix_cache_hits"]
     prompt, cached = stats.counters["prompt_tokens"], stats.counters["prompt_tokens_cached"]
     if name == "request_success_total":
         reasons = list(REASONS)
@@ -140,16 +155,25 @@ def _labelled(  # noqa: PLR0911 - one return per family
     if name == "num_requests_waiting_by_reason":
         return "reason", {"capacity": len(engine.waiting), "deferred": 0}
     if name == "engine_sleep_state":
-        awake = not engine.asleep
-        return "sleep_state", {"awake": int(awake), "weights_offloaded": int(engine.asleep), "discard_all": 0}
+        asleep = int(engine.asleep)
+        states = {"awake": 1 - asleep, "weights_offloaded": asleep, "discard_all": 0}
+        return "sleep_state", states | (
+            {"weights_offloaded": 0, "discard_all": asleep} if engine.bare else {}
+        )
     if name == "prompt_tokens_by_source_total":
         return "source", {
             "local_compute": prompt - cached,
-            "local_cache_hit": cached,
-            "external_kv_transfer": 0,
+            "local_cache_hit": cached - fetched,
+            "external_kv_transfer": fetched,
         }
     if name == "prompt_tokens_cached_by_source_total":
-        return "source", {"device": cached, "host": 0, "p2p": 0, "disk": 0, "external_unspecified": 0}
+        return "source", {
+            "device": cached - fetched,
+            "host": fetched,
+            "p2p": 0,
+            "disk": 0,
+            "external_unspecified": 0,
+        }
     if name == "admission_rejections_total":
         return "reason", {reason: stats.rejected[reason] for reason in ADMISSION}
     return None

@@ -7,6 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.api.history import plain
 from pytest_vllm.sim.generation import Output, produce
 from pytest_vllm.sim.parsers.formats import dumps, format_of
 from pytest_vllm.sim.persona.complete import completion_of
@@ -68,7 +69,10 @@ def thinking_of(server: Server, body: Body) -> bool | None:
 
 def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Turn:
     """What the persona is asked by a chat request."""
-    messages = [{**message, "content": text_of(message)} for message in body["messages"]]
+    given = body["messages"]
+    if server.settings.kind.transcribes:
+        given = [plain(message, server.settings) for message in given]
+    messages = [{**message, "content": text_of(message)} for message in given]
     choice = body.get("tool_choice")
     # only a reasoning parser lets a constrained model think first: it knows when the thoughts are over
     from_start = constraint is not None or choice == "required" or isinstance(choice, dict)
@@ -80,6 +84,8 @@ def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Tu
         parallel=body.get("parallel_tool_calls") is not False,
         constraint=constraint,
         thinking=thinking,
+        budget=budget if (budget := body.get("thinking_token_budget")) not in (None, -1) else None,
+        effort=str(body.get("reasoning_effort") or ""),
         colours=[read(url_of(part)).colour for part in pictures(body["messages"])],
     )
 
@@ -105,13 +111,15 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
     turn = server.hooks.run("turn", turn, body)
     outputs = []
     for number in range(sampling.n):
-        turn.variant = 0 if greedy else base + number
+        turn.variant = number if sampling.beams else 0 if greedy else base + number
         answer = answer_to(turn)
         if not greedy and sampling.temperature > LIVELY and not turn.constraint and not answer.calls:
             lead = " " if turn.prompt else ""
             answer.content = f"{lead}{opening(turn.rng)} {answer.content.lstrip()}"
         if body.get("model") in server.loras and not turn.constraint and not answer.calls:
             answer.content = f"Ahoy! {answer.content}"
+        if server.engine.bare:  # weights that were thrown away and never loaded again say nothing
+            answer = Answer("".join(turn.rng.choice("#?~!^ ") for _ in range(40)))
         answer = server.hooks.run("answer", answer, turn)
         raw = server.hooks.run("raw", raw_text(server, turn, answer), turn)
         output = produce(raw, lambda: filler(turn), sampling, server.tokens)
@@ -162,17 +170,30 @@ def raw_text(server: Server, turn: Turn, answer: Answer) -> str:
         else:
             text += str(format_of(server.settings.family or server.settings.tool_parser).write(answer.calls))
     if answer.thoughts is not None:
-        opening = "" if server.settings.reasoning_parser == "deepseek_r1" else "<think>\n"
-        text = f"{opening}{answer.thoughts}\n</think>\n\n{text}"
+        opened = server.settings.reasoning_parser == "deepseek_r1"
+        opening, thoughts = ("", answer.thoughts) if opened else ("<think>", f"\n{answer.thoughts}")
+        text = f"{opening}{_within(server, thoughts, turn.budget)}</think>\n\n{text}"
     return text
+
+
+def _within(server: Server, thoughts: str, budget: int | None) -> str:
+    """Thoughts that take no more tokens than their budget."""
+    ids = server.tokens.encode(f"{thoughts}\n")
+    return f"{thoughts}\n" if budget is None else server.tokens.decode(ids[:budget])
 
 
 def _thoughts(turn: Turn) -> str:
     # a model that wrote the marker would end its thoughts with it
     asked = " ".join(turn.asked.replace("</think>", "that marker").split()[:12])
-    return turn.pick(
+    more = ""
+    if turn.effort in ("high", "xhigh", "max"):
+        more = (
+            " I go through every step again, one after the other, and look for what could be wrong with it."
+        )
+    thought = turn.pick(
         [
             f'The user asks: "{asked}". Let me think step by step. The answer should be short and right.',
             f'I am asked: "{asked}". I recall what I know and check it once more before I answer.',
         ]
     )
+    return thought + more

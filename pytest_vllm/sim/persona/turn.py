@@ -12,7 +12,8 @@ class Turn:
     """One request as the persona sees it.
 
     `messages` have plain text content; `variant` numbers the choices, 0 is the greedy answer;
-    `constraint` is a structured-output wish, `choice` the tool choice, `colours` those of pictures shown.
+    `constraint` is a structured-output wish, `choice` the tool choice, `colours` those of pictures shown,
+    `budget` the most tokens of reasoning, `effort` how much of it is wanted.
     """
 
     messages: list[dict[str, Any]]
@@ -26,6 +27,8 @@ class Turn:
     seed: str = ""
     room: int = 1 << 30
     colours: list[str] = field(default_factory=list)
+    budget: int | None = None
+    effort: str = ""
 
     @property
     def asked(self) -> str:

@@ -133,6 +133,7 @@ def test_the_other_keys(tmp_path: Path) -> None:
 
     assert server.volumes == [f"{tmp_path}/models:/models:ro", "hf:/root/.cache/huggingface", "/opt:/opt:ro"]
     assert (server.shm, server.ipc, server.args) == ("16gb", "host", {})
+    assert server.ulimits == {"memlock": "-1"}
     assert (deployment.name, deployment.restart) == ("vllm", "always")
     assert deployment.ports == ["127.0.0.1:9000:9000", "9002:9001"]
     assert found.notes == (
@@ -141,7 +142,6 @@ def test_the_other_keys(tmp_path: Path) -> None:
             "14: the healthcheck is not carried over: /health is asked anyway; "
             "its start_period 10m is what [boot] timeout is for"
         ),
-        "15: ulimits is not carried over",
         "16: the service web is not carried over",
     )
 

@@ -124,6 +124,13 @@ def test_comments_behind_backslashes() -> None:
         ("--runtime nvidia", "gpus", "all"),
         ("--shm-size=16g", "shm", "16g"),
         ("--ipc=host", "ipc", "host"),
+        ("--ulimit memlock=-1 --ulimit nofile=1:2", "ulimits", {"memlock": "-1", "nofile": "1:2"}),
+        ("--device /dev/kfd --device=/dev/dri", "devices", ["/dev/kfd", "/dev/dri"]),
+        ("--group-add video --group-add=110", "group_add", ["video", "110"]),
+        ("--cap-add SYS_PTRACE --cap-add=IPC_LOCK", "cap_add", ["SYS_PTRACE", "IPC_LOCK"]),
+        ("--privileged", "privileged", True),
+        ("--runtime habana", "runtime", "habana"),
+        ("--runtime nvidia -e NVIDIA_VISIBLE_DEVICES=2,3", "gpus", ["2", "3"]),
         ("-v ~/hf:/hf", "volumes", ["~/hf:/hf"]),
         ("-v$HOME/hf:/hf:ro", "volumes", ["/home/me/hf:/hf:ro"]),
         ("--mount type=bind,src=/a,dst=/b,readonly", "volumes", ["/a:/b:ro"]),
@@ -154,7 +161,7 @@ def test_an_entry_point_that_starts_vllm_is_the_command() -> None:
 def test_production_of_a_run_line() -> None:
     """Ports, network, restart policy; what has no place is said, what says nothing is not."""
     found = imported(
-        "podman run -dp 127.0.0.1:1:8000 --name=x --net host --restart on-failure:3 --ulimit memlock=-1 "
+        "podman run -dp 127.0.0.1:1:8000 --name=x --net host --restart on-failure:3 --memory 64g "
         "--security-opt=label=disable -q vllm/vllm-openai --model a/b",
         environ=ENVIRON,
     )
@@ -164,7 +171,7 @@ def test_production_of_a_run_line() -> None:
     assert (deployment.ports, deployment.restart) == (["127.0.0.1:1:8000"], "on-failure:3")
     assert (deployment.security_opt, deployment.remove) == (["label=disable"], False)
     assert found.profile.name == "x"
-    assert found.notes == ("the text:1: --ulimit memlock=-1 is not carried over",)
+    assert found.notes == ("the text:1: --memory 64g is not carried over",)
 
 
 @pytest.mark.parametrize("key", ["sk-abcdefgh123", "my-own-key"])

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 FORMS = (
     "a docker-compose file, a Kubernetes manifest, a systemd unit, "
-    "a vllm serve, docker run or podman run line, vLLM's --config YAML, or container:NAME"
+    "a vllm serve, docker run or podman run line, vLLM's --config YAML, a recipe of the vLLM project, "
+    "or container:NAME"
 )
 VLLM = "image: vllm/vllm-openai:v0.32.0"
 
@@ -24,6 +25,11 @@ PROBLEMS = {
     "a YAML of something else": (
         "a.yaml",
         "scrape_configs: []\n",
+        ": it looks like a Prometheus configuration; it starts no vLLM: name the file that does",
+    ),
+    "a YAML of nobody": (
+        "a.yaml",
+        "colour: blue\n",
         ": nothing here starts vLLM: none of its keys is a flag of vLLM; name the file that does",
     ),
     "tabs": (
@@ -48,7 +54,7 @@ PROBLEMS = {
     "a service that is no table": (
         "a.yaml",
         "services:\n  vllm:\n",
-        ":2: the service vllm is no table; indent its keys below it",
+        ":2: the service vllm is not a table; indent its keys below it",
     ),
     "no vLLM in it": (
         "a.yaml",
@@ -143,10 +149,28 @@ PROBLEMS = {
         "[Service]\nEnvironmentFile=/none/vllm\nExecStart=/usr/bin/vllm serve a/b\n",
         ":2: the environment file /none/vllm is not there; import the unit where it runs",
     ),
-    "a Quadlet file": (
+    "a Quadlet without an image": (
         "a.container",
-        "[Container]\nImage=vllm/vllm-openai\n",
-        ": a Quadlet file, which is not read; give the podman run line it stands for",
+        "[Container]\nExec=serve a/b\n",
+        ":2: the Quadlet names no Image; complete the file",
+    ),
+    "a Quadlet of something else": (
+        "a.container",
+        "[Container]\nImage=docker.io/library/redis\n",
+        ":2: the Quadlet runs docker.io/library/redis, not vLLM; name the file that starts vLLM",
+    ),
+    "a Quadlet pod": (
+        "a.pod",
+        "[Pod]\nPodName=x\n",
+        ": a Quadlet pod: it starts no server by itself; name the .container file that starts vLLM in it",
+    ),
+    "a Dockerfile": (
+        "Dockerfile",
+        "FROM vllm/vllm-openai\nENTRYPOINT python3 -m vllm.entrypoints.openai.api_server --model a/b\n",
+        (
+            ": a Dockerfile: it describes an image, not how a server is started; build it, and name the docker "
+            "run line, the compose file or the manifest that starts it"
+        ),
     ),
     "an image that is no text": (
         "a.yaml",
@@ -205,7 +229,7 @@ def test_an_unknown_kind() -> None:
 
     assert str(caught.value) == (
         "unknown kind 'composer'; did you mean 'compose'? "
-        "(one of compose, config, kubernetes, shell, systemd)"
+        "(one of compose, config, kubernetes, recipe, shell, systemd)"
     )
 
 
@@ -217,7 +241,10 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(ImportProblem) as caught:
         imported(file, environ={})
 
-    assert str(caught.value) == f"{file}: not UTF-8 text (byte 4); name the file that starts vLLM"
+    assert (
+        str(caught.value)
+        == f"{file}: not UTF-8 text (it looks like a program (ELF)); name the file that starts vLLM"
+    )
 
 
 def test_files_from_editors_that_mark_them(tmp_path: Path) -> None:

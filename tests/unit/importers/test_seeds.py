@@ -104,7 +104,7 @@ def test_a_command_of_the_table_is_imported(name: str) -> None:
 
 
 def test_notes_name_what_was_left_behind() -> None:
-    """Tokens that are written down, and a command that is not vLLM; nothing else."""
+    """Tokens that are written down, comments that end a command, and one that is not vLLM; nothing else."""
     notes = [note.rpartition("imports/")[2] for file in PASTED for note in imported(FILES / file).notes]
     said = (
         "HUGGING_FACE_HUB_TOKEN is written down there; its value is not copied: "
@@ -112,10 +112,12 @@ def test_notes_name_what_was_left_behind() -> None:
     )
 
     assert notes == [
+        "spark-qwen35.sh:7: a shell ends the command at the comment or blank behind the backslash; "
+        "what follows is read as meant",
         f"rtx5090-qwq-awq.sh:4: {said}",
         (
-            "rtxpro6000-gguf.sh:2: `huggingface-cli download Qwen/Qwen3-32B-GGUF qwen3-32b-q5_k_m.gguf` "
-            "is not carried over"
+            "rtxpro6000-gguf.sh:2: `huggingface-cli download Qwen/Qwen3-32B-GGUF qwen3-32b-q5_k_m.gguf "
+            "--local-dir ./models` is not carried over"
         ),
         f"rtxpro6000.service:22: {said}",
         f"rtxpro6000-docker.service:9: {said}",

@@ -69,7 +69,7 @@ def test_not_a_text_file(project: Project) -> None:
     project.write("").write_bytes(b"description = '\xff'")
     assert project.refusal() == f"{FILE}: not UTF-8 text (byte 15)"
     (project.root / "vllm-profiles" / "folder.toml").mkdir()
-    assert project.refusal(name="folder") == "vllm-profiles/folder.toml: cannot be read: Is a directory"
+    assert project.refusal(name="folder") == ("vllm-profiles/folder.toml: is a folder; name a file in it")
 
 
 def test_key_free_secrets_are_allowed(project: Project) -> None:

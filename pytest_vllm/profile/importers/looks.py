@@ -1,0 +1,125 @@
+"""Kinds of files that are not read: what they look like, what they are called, and what to do instead."""
+
+from __future__ import annotations
+
+import re
+
+_LINE = "give the vllm serve or docker run line that it stands for"
+_RENDER = "render it: helm template NAME CHART"
+_COPY = "copy the command that starts vLLM out of it"
+
+#: Kind -> (what it looks like, the next step).
+OTHERS = {
+    "markdown": ("a guide in Markdown", f"{_COPY}: pytest-vllm import -"),
+    "notebook": ("a Jupyter notebook", _COPY),
+    "dockerfile": (
+        "a Dockerfile",
+        "build it, and give the docker run line or the compose file that starts the image",
+    ),
+    "python": ("a Python program", "give the line that starts it, or the vllm serve line it stands for"),
+    "javascript": ("a JavaScript program", _LINE),
+    "hcl": ("HCL (Terraform, Nomad or Packer)", _LINE),
+    "makefile": ("a Makefile", "give the line that it runs: make -n TARGET | pytest --vllm-from=-"),
+    "just": ("a justfile", "give the line that it runs: just -n TARGET"),
+    "powershell": ("a PowerShell or batch script", _COPY),
+    "xml": ("HTML or XML", "name the file that starts vLLM"),
+    "ini": ("an ini file (supervisord or like)", "give the command of it that starts vLLM"),
+    "toml": ("TOML, as profiles are", "a profile is named by --vllm-profile=FILE"),
+    "envfile": ("an env file", "name the compose file or the script that reads it"),
+    "log": ("a log of vLLM", "pytest-vllm diagnose FILE reads logs; name the file that starts vLLM"),
+    "diff": ("a diff", "apply it, and name the file"),
+    "key": ("a private key or certificate", "name the file that starts vLLM"),
+    "inspect": ("the output of docker inspect", "name the container itself: --vllm-from=container:NAME"),
+    "model-config": ("a model's own config.json", "name the file that starts vLLM"),
+    "json": ("JSON of something else", "name the file that starts vLLM"),
+    "workflow": ("a CI workflow", _COPY),
+    "ansible": ("an Ansible playbook", _COPY),
+    "skypilot": ("a SkyPilot task", "copy the commands of its run: into a script"),
+    "dstack": ("a dstack configuration", "copy its commands: into a script"),
+    "chart": ("a Helm chart's Chart.yaml", f"{_RENDER} | pytest --vllm-from=-"),
+    "values": (
+        "the values of a Helm chart",
+        f"{_RENDER} -f FILE | pytest --vllm-from=-",
+    ),
+    "template": (
+        "a template that is not rendered",
+        f"{_RENDER} | pytest --vllm-from=-",
+    ),
+    "kustomization": ("a kustomization", "render it: kubectl kustomize . | pytest --vllm-from=-"),
+    "ray-serve": ("a Ray Serve configuration", _LINE),
+    "ray-cluster": ("a Ray cluster's configuration", _LINE),
+    "litellm": ("a LiteLLM configuration", "it starts no vLLM: name the file that does"),
+    "prometheus": ("a Prometheus configuration", "it starts no vLLM: name the file that does"),
+    "llama-swap": ("a llama-swap configuration", "copy the cmd: of one model into a script"),
+    "modal": ("a Modal application", _LINE),
+    "truss": ("a Truss (Baseten) configuration", "copy its start_command into a script"),
+    "cloud-init": ("cloud-init's user data", _COPY),
+    "cloudformation": ("a CloudFormation template", _COPY),
+    "openapi": ("an OpenAPI description", "name the file that starts vLLM"),
+    "list": ("a YAML list of something else", "name the file that starts vLLM"),
+}
+
+#: Ending of a file's name, or the whole name -> its kind.
+BY_SUFFIX = {
+    "py": "python",
+    "ipynb": "notebook",
+    "dockerfile": "dockerfile",
+    "containerfile": "dockerfile",
+    "tf": "hcl",
+    "hcl": "hcl",
+    "nomad": "hcl",
+    "tfvars": "hcl",
+    "makefile": "makefile",
+    "mk": "makefile",
+    "justfile": "just",
+    "ps1": "powershell",
+    "bat": "powershell",
+    "cmd": "powershell",
+    "html": "xml",
+    "xml": "xml",
+    "js": "javascript",
+    "ts": "javascript",
+    "toml": "toml",
+    "ini": "ini",
+    "cfg": "ini",
+    "conf": "ini",
+    "env": "envfile",
+    "log": "log",
+    "tpl": "template",
+    "j2": "template",
+    "jinja": "template",
+    "diff": "diff",
+    "patch": "diff",
+    "pem": "key",
+}
+
+_MULTI = re.MULTILINE
+#: Kind -> what its text holds; the first that fits counts.
+BY_TEXT = {
+    "key": re.compile(r"\A\s*-----BEGIN [A-Z ]+-----"),
+    "xml": re.compile(r"\A\s*<(?:\?xml|!doctype|html)\b", re.IGNORECASE),
+    "python": re.compile(
+        r"\A#!.*\bpython|^(?:from [\w.]+ import |import [\w.]+(?: as \w+)?\s*$"
+        r"|def \w+\(|class \w+[(:]|if __name__ ==)",
+        _MULTI,
+    ),
+    "dockerfile": re.compile(r"\A(?:\s*#[^\n]*\n|\s*ARG [^\n]*\n|\s*\n)*\s*FROM +\S+", re.IGNORECASE),
+    "diff": re.compile(r"\A(?:diff --git |--- \S[^\n]*\n\+\+\+ )"),
+    "hcl": re.compile(
+        r"^\s*(?:resource|data|module|variable|provider|job|group|task|source|locals|terraform)"
+        r'(?: +"[^"\n]*")* *\{\s*$',
+        _MULTI,
+    ),
+    "powershell": re.compile(
+        r"\A\s*(?:@echo off|param\()|^\s*(?:Write-Host|Set-Location)\b", _MULTI | re.IGNORECASE
+    ),
+    "template": re.compile(
+        r"\{\{-?\s*(?:\.Values|\.Release|\.Chart|include\b|if\b|range\b|with\b|define\b|template\b)|\{%-?\s*\w+"
+    ),
+    "makefile": re.compile(r"^\.PHONY\s*:|^[A-Za-z][\w.-]*:[^\n=]*\n\t\S", _MULTI),
+    "log": re.compile(
+        r"\A(?:\S+ +\| )?(?:\([^)\n]*\) )?(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d"
+    ),
+    "toml": re.compile(r"^\[(?:server(?:\.\w+)?|project|tool\.[^\]]+|limits|expect)\]\s*$", _MULTI),
+    "ini": re.compile(r"\A(?:\s*[#;][^\n]*\n|\s*\n)*\[[^\]\n]+\]\s*(?:[#;].*)?\n"),
+}

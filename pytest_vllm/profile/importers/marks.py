@@ -1,0 +1,34 @@
+"""Signs of our own within texts that are read: what is a dollar, and where a secret's name stands."""
+
+from __future__ import annotations
+
+import re
+
+#: Stands for a dollar that is no reference. Private to Unicode, so in no file.
+DOLLAR = "\ue000"
+#: Encloses the name of a secret inside a text.
+SECRET = "\ue001"  # noqa: S105
+
+
+_WHOLE_SECRET = re.compile(f"{SECRET}([^{SECRET}]*){SECRET}")
+
+
+def named_secret(text: str) -> str | None:
+    """The variable that a text consists of, when that is a secret."""
+    found = _WHOLE_SECRET.fullmatch(text)
+    return found[1] if found else None
+
+
+def secret_mark(name: str) -> str:
+    """A text that stands for the secret of this name."""
+    return f"{SECRET}{name}{SECRET}"
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a secret stands somewhere in a text."""
+    return SECRET in text
+
+
+def unmarked(text: str) -> str:
+    """A text for people: the names of secrets as `$NAME`."""
+    return re.sub(f"{SECRET}([^{SECRET}]*){SECRET}", r"$\1", text).replace(DOLLAR, "$")

@@ -1,0 +1,219 @@
+"""One container of a pod, and the keys of its pod that concern it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers import container
+from pytest_vllm.profile.importers.gpunames import hardware_named
+from pytest_vllm.profile.importers.marks import secret_mark
+from pytest_vllm.profile.importers.shellwords import Word, resolved
+from pytest_vllm.profile.importers.variables import Variables
+from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node
+
+if TYPE_CHECKING:
+    from pytest_vllm.profile.importers.account import Account
+    from pytest_vllm.profile.importers.draft import Draft
+    from pytest_vllm.profile.importers.podspecs import Place
+
+_ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+_SHELL = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
+_PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
+_SHM = "/dev/shm"  # noqa: S108 - where vLLM's processes meet
+#: Labels of nodes that name the GPU in them.
+_GPU_LABELS = re.compile(r".*(?:gpu[.-]?product|gke-accelerator|gpu[.-]?type|gpu[.-]?model|gpu[.-]?class).*")
+
+
+class ContainerReader:
+    """Reads a container into a draft, and marks in the account what it took."""
+
+    def __init__(self, draft: Draft, place: Place, account: Account, documents: list[Node]) -> None:
+        """Read nothing yet."""
+        self.draft, self.node, self.pod = draft, place.node, place.pod
+        self.account, self.documents = account, documents
+        self.names = Variables(draft.origin, draft.note, kind="kubernetes")
+
+    def read(self) -> None:
+        """Every key of the container that a profile has a place for; the others are noted."""
+        draft, node, read = self.draft, self.node, self.account.read
+        draft.set("image", node.get("image").text, node.get("image").line)
+        read(node.get("image"))
+        for source in node.get("envFrom").items:
+            self._source(source)
+        for entry in node.get("env").items:
+            self._variable(entry)
+        self._start()
+        self._gpus()
+        self._volumes()
+        for probe in _PROBES:
+            if node.get(probe):
+                draft.lost(node.get(probe).line, f"the {probe} (/health is asked anyway)")
+                read(node.get(probe))
+        self._namespaces()
+        self._hardware()
+        ports = [self._port(one) for one in node.get("ports").items if one.get("containerPort").text]
+        draft.deployment["ports"] = ports
+        for path, left in self.account.left(node):
+            draft.lost(left.line, path)
+
+    def _namespaces(self) -> None:
+        for key, value in (("hostIPC", "ipc"), ("hostNetwork", "network")):
+            node = self.pod.get(key)
+            if node.text.lower() != "true":
+                continue
+            self.account.read(node)
+            if value == "ipc":
+                self.draft.set("ipc", "host", node.line)
+            else:
+                self.draft.deployment["network"] = "host"
+
+    def _start(self) -> None:
+        """Command and arguments: the cluster fills in $(NAME), a shell in them sees the container's own."""
+        draft = self.draft
+        start = [
+            resolved([Word(one.text, one.line) for one in self.node.get(key).items], self.names)
+            for key in ("command", "args")
+        ]
+        for word in (*start[0], *start[1]):
+            if "{{" in word.text:
+                draft.note(word.line, f"{word.text} is filled in by an operator; here it stays as it stands")
+        words = [*start[0], *start[1]]
+        names = self.names
+        if words and _SHELL.fullmatch(words[0].text):
+            start = [[word for at, word in enumerate(words) if at != 2 or word.text != "--"], []]
+            names = Variables(draft.origin, draft.note, self.names.values, lenient=True)
+        container.read_start(draft, start[0], start[1], names)
+        self.account.read(self.node.get("command"), self.node.get("args"))
+
+    def _put(self, name: str, value: str, line: int) -> None:
+        self.draft.set_env(name, value, line)
+        self.names.values[name] = value
+
+    def _object(self, kind: str, name: str) -> Node:
+        """An object of this file."""
+        return next(
+            (
+                one
+                for one in self.documents
+                if one.get("kind").text == kind and one.get("metadata", "name").text == name
+            ),
+            NOTHING,
+        )
+
+    def _source(self, source: Node) -> None:
+        """`envFrom`: all of a ConfigMap or Secret, where it is in the file."""
+        prefix = source.get("prefix").text
+        for kind, key in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
+            name = source.get(key, "name").text
+            held = self._object(kind, name) if name else NOTHING
+            if not held:
+                continue
+            for table in ("data", "stringData"):
+                for variable, value in held.get(table).pairs:
+                    text = value.text if kind == "ConfigMap" else secret_mark(prefix + variable)
+                    self._put(prefix + variable, text, value.line)
+                self.account.read(held.get(table))
+            if not self.account.left(held):
+                self.account.read(held)
+            self.account.read(source)
+        if not self.account.has(source):
+            kind, reference = (source.pairs or [("envFrom", NOTHING)])[0]
+            self.draft.lost(source.line, f"envFrom {kind} {reference.get('name').text}".strip())
+            self.account.read(source)
+
+    def _variable(self, entry: Node) -> None:
+        name, source = entry.get("name").text, entry.get("valueFrom")
+        if not name:
+            return
+        secret, configured = source.get("secretKeyRef"), source.get("configMapKeyRef")
+        held = self._object("ConfigMap", configured.get("name").text) if configured else NOTHING
+        value = held.get("data", configured.get("key").text) if configured else NOTHING
+        if secret:
+            key = secret.get("key").text
+            self._put(name, secret_mark(key if _ENV_NAME.fullmatch(key) else name), entry.line)
+            self.account.read(source)
+        elif value:
+            self._put(name, value.text, entry.line)
+            self.account.read(source, value)
+            if not self.account.left(held):
+                self.account.read(held)
+        elif source:
+            where = f" from {configured.get('name').text}" if configured else ""
+            self.draft.lost(entry.line, f"{name}, whose value the cluster fills in{where},")
+            self.account.read(source)
+        else:
+            written = entry.get("value")
+            if isinstance(written.value, dict | list):
+                raise self.draft.origin.problem(written.line, f"the variable {name} is no text", "quote it")
+            self._put(name, self.names.text(written.text, entry.line), entry.line)
+            self.account.read(written)
+        self.account.read(entry.get("name"))
+
+    def _gpus(self) -> None:
+        resources = self.node.get("resources")
+        for part in ("requests", "limits"):
+            for key, value in resources.get(part).pairs:
+                if key.endswith("/gpu"):
+                    container.read_gpus(self.draft, value.text, value.line)
+                    self.account.read(value)
+                    if key != "nvidia.com/gpu":
+                        self.draft.note(value.line, f"{key} became gpus = {value.text}")
+
+    def _volumes(self) -> None:
+        volumes = {one.get("name").text: one for one in self.pod.get("volumes").items}
+        for mount in self.node.get("volumeMounts").items:
+            self._mount(mount, volumes.get(mount.get("name").text, NOTHING))
+
+    def _mount(self, mount: Node, volume: Node) -> None:
+        draft, inside, read = self.draft, mount.get("mountPath").text, self.account.read
+        read(mount.get("name"), mount.get("mountPath"), mount.get("readOnly"), volume.get("name"))
+        path, claim = volume.get("hostPath", "path"), volume.get("persistentVolumeClaim", "claimName")
+        memory = volume.get("emptyDir")
+        read_only = ":ro" if mount.get("readOnly").text.lower() == "true" else ""
+        if mount.get("subPath"):
+            draft.note(mount.line, f"the subPath of {inside} is not carried over")
+            read(mount.get("subPath"))
+        if path.text:
+            container.read_volume(draft, f"{path.text}:{inside}{read_only}", mount.line)
+            read(path, volume.get("hostPath", "type"))
+        elif claim.text:
+            container.read_volume(draft, f"{claim.text}:{inside}{read_only}", mount.line)
+            draft.note(mount.line, f"the claim {claim.text} became a volume of that name")
+            read(claim)
+        elif inside == _SHM and memory:
+            self._shared_memory(mount, memory)
+        else:
+            draft.lost(mount.line, f"the volume at {inside}")
+            read(volume)
+
+    def _shared_memory(self, mount: Node, memory: Node) -> None:
+        size = memory.get("sizeLimit")
+        if size:
+            container.read_shm(self.draft, size.text, size.line)
+        else:
+            self.draft.note(mount.line, f"{_SHM} has no sizeLimit there: set [server] shm")
+        self.account.read(size, memory.get("medium"))
+        if not memory.pairs:
+            self.account.read(memory)
+
+    def _port(self, port: Node) -> str:
+        inside, host = port.get("containerPort"), port.get("hostPort")
+        self.account.read(inside, host)
+        return f"{host.text or inside.text}:{inside.text}"
+
+    def _hardware(self) -> None:
+        """The GPU that the pod asks nodes for by their labels."""
+        asked = list(self.pod.get("nodeSelector").pairs)
+        affinity = self.pod.get("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+        for term in affinity.get("nodeSelectorTerms").items:
+            for one in term.get("matchExpressions").items:
+                values = one.get("values").items
+                if one.get("operator").text == "In" and len(values) == 1:
+                    asked.append((one.get("key").text, values[0]))
+        for label, value in asked:
+            name = hardware_named(value.text) if _GPU_LABELS.fullmatch(label.lower()) else ""
+            if name:
+                self.draft.hardware = name
+                self.account.read(value)
+                self.draft.note(value.line, f"{label} {value.text} became hardware = {name}")

@@ -1,0 +1,63 @@
+"""Recipes of the vLLM project: one model, several variants, each with its own arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers.account import Account
+from pytest_vllm.profile.importers.draft import Draft
+from pytest_vllm.profile.importers.shellwords import Word
+from pytest_vllm.profile.importers.vllmline import read_arguments
+from pytest_vllm.profile.importers.yamlnodes import documents
+from pytest_vllm.profile.words import unknown
+
+if TYPE_CHECKING:
+    from pytest_vllm.profile.importers.origin import Origin
+
+#: Parts that describe a recipe to people.
+_PROSE = ("meta", "guide", "compatible_strategies", "kv_offload_support")
+_OF_A_MODEL = ("architecture", "parameter_count", "active_parameters", "context_length", "install")
+
+
+def read_recipe(origin: Origin, service: str | None) -> Draft:
+    """A variant of a recipe, `default` unless told otherwise; what it leaves out is noted.
+
+    Raises ImportProblem for a variant that is not there.
+    """
+    (document, *_) = documents(origin)
+    model, variants = document.get("model"), document.get("variants")
+    names = [name for name, _ in variants.pairs]
+    chosen = service or ("default" if "default" in names else names[0] if names else "")
+    if chosen not in names:
+        raise origin.problem(variants.line, unknown("variant", chosen, names))
+    variant, account = variants.get(chosen), Account()
+    image = variant.get("docker_image") or model.get("docker_image")
+    draft = Draft(origin, "docker" if image.text else "process", "shell")
+    if image.text:
+        draft.set("image", image.text, image.line)
+    name = variant.get("model_id") or model.get("model_id")
+    draft.set("model", name.text, name.line)
+    account.read(image, name, model.get("model_id"))
+    for table, args, env in ((model, "base_args", "base_env"), (variant, "extra_args", "extra_env")):
+        words = [Word(part, one.line) for one in table.get(args).items for part in _words(one.text)]
+        if "--omni" in (word.text for word in words):
+            raise origin.problem(
+                words[0].line, "it starts vLLM-Omni, which is another server", "none is read"
+            )
+        read_arguments(draft, words)
+        for variable, value in table.get(env).pairs:
+            draft.set_env(variable, value.text, value.line)
+        account.read(table.get(args), table.get(env))
+    account.read(*(document.get(key) for key in _PROSE), *(model.get(key) for key in _OF_A_MODEL))
+    account.read(*(variant.get(key) for key in ("precision", "vram_minimum_gb", "description", "label")))
+    for path, node in account.left(document):
+        draft.lost(node.line, path)
+    others = ", ".join(one for one in names if one != chosen)
+    if others and not service:
+        draft.note(variants.line, f"the variant {chosen} is taken; others by --vllm-service=NAME: {others}")
+    return draft
+
+
+def _words(text: str) -> list[str]:
+    """An argument; some recipes write a flag and its value as one, which their page splits."""
+    return text.split(None, 1) if text.startswith("--") else [text]

@@ -1,0 +1,66 @@
+"""What became of every part of a script: used, noted, or without effect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers.ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from pytest_vllm.profile.importers.draft import Draft
+    from pytest_vllm.profile.importers.shellrun import Run, Start
+    from pytest_vllm.profile.importers.shellvalue import Value
+
+
+def emitted(draft: Draft, value: Value, *, lenient: bool = False) -> str:
+    """The text of a value that is used, its remarks noted. Raises ImportProblem for one that is not known.
+
+    Args:
+        draft: what notes go to.
+        value: the value.
+        lenient: what is not known is left empty, as a shell does.
+    """
+    for remark in value.remarks:
+        if remark.fatal and not lenient:
+            what, _, fix = remark.text.partition("; ")
+            raise draft.origin.problem(remark.line, what, fix)
+        text = f"{remark.text.partition(';')[0]}: it is left empty" if remark.fatal else remark.text
+        draft.note(remark.line, text)
+    return value.text
+
+
+def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str = "") -> None:
+    """Note whatever of a script did not reach the draft.
+
+    Args:
+        draft: what notes go to.
+        run: the script, followed.
+        chosen: the command that was read.
+        used: the assignments that it came from.
+        why: said of commands that are run besides.
+    """
+    ledger = Ledger()
+    for key, (line, name) in run.assigned.items():
+        if key not in used:
+            ledger.idle(line, name)
+    for line, shown in run.idle:
+        ledger.idle(line, shown)
+    for remark in (*run.notes, *chosen.said):
+        draft.note(remark.line, remark.text)
+    for line, text in run.others:
+        draft.lost(line, f"{text}{why}")
+    for line, text in run.left():
+        draft.note(line, f"`{text}` is not understood, and not carried over")
+    for one in run.starts:
+        if one.node != chosen.node:
+            draft.lost(one.line, f"`{' '.join(one.texts[:6])}`{why}")
+    if chosen.where:
+        draft.note(chosen.line, f"it is started only where {' and '.join(chosen.where)}")
+    first, last = chosen.line, chosen.script.line(chosen.node) + chosen.script.text(chosen.node).count("\n")
+    lines = [line for line in chosen.script.mended if first <= line <= last]
+    if lines:
+        text = "a shell ends the command at the comment or blank behind the backslash; what follows is read as meant"
+        draft.note(lines[0], text)
+    ledger.close(draft)

@@ -1,0 +1,93 @@
+"""The arms of a branch, and what the state is behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers.marks import holds_secret
+from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from pytest_vllm.profile.importers.shellstate import State
+    from pytest_vllm.profile.importers.shelltest import Outcome
+
+
+_Known = Value | tuple[Value, ...] | None
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way through a branch.
+
+    Args:
+        found: what its condition comes to.
+        shown: the condition as it is written.
+        line: where.
+        body: what is run.
+    """
+
+    found: Outcome
+    shown: str
+    line: int
+    body: list[Node]
+
+
+def merged(ways: list[tuple[Arm, State]]) -> State:
+    """The state behind a branch: that of the arm that is taken, with what the others would have made of it.
+
+    An arm that ends the script is not taken: whoever imports the script means a server that starts.
+    """
+    alive = [way for way in ways if not way[1].ended] or ways
+    taken = next((way for way in alive if way[0].found.truth), alive[-1])
+    arm, state = taken
+    for other, there in ways:
+        if there is state or (there.ended and not state.ended):
+            continue
+        deciding = other if other.body else arm
+        for name in sorted({*state.values, *there.values}):
+            one, two = state.values.get(name), there.values.get(name)
+            if _text(one) != _text(two):
+                remark = _remark(name, one, two, deciding)
+                known = _with(one, two, remark, state.outer.get(name, ""))
+                state.values[name] = known if known is not None else Value()
+    return state
+
+
+def _remark(name: str, one: _Known, two: _Known, arm: Arm) -> Remark:
+    decided = (
+        "is not decided here" if arm.found.truth is None else "is decided by what lies outside of the script"
+    )
+    here, else_ = _shown(one), _shown(two)
+    return Remark(arm.line, f"{name} is {here}, or {else_}: `{arm.shown}` {decided}; {here} is taken")
+
+
+def _with(one: _Known, two: _Known, remark: Remark, otherwise: str) -> _Known:
+    """The value that is taken, with what has to be said of it; it stems from both arms."""
+    if isinstance(one, tuple) and not one:
+        return one
+    first = one[0] if isinstance(one, tuple) else one if one is not None else Value(otherwise)
+    uses = first.uses | {use for other in _values(two) for use in other.uses}
+    found = replace(first, remarks=(*first.remarks, remark), uses=uses, outside=True)
+    return (found, *one[1:]) if isinstance(one, tuple) else found
+
+
+def _values(value: _Known) -> tuple[Value, ...]:
+    return value if isinstance(value, tuple) else (value,) if value is not None else ()
+
+
+def _text(value: _Known) -> object:
+    if isinstance(value, tuple):
+        return tuple(one.text for one in value)
+    return (value.text, value.unknown) if value is not None else None
+
+
+def _shown(value: _Known) -> str:
+    found = joined(value) if isinstance(value, tuple) else value
+    if not isinstance(found, Value):
+        return "not set"
+    if found.unknown:
+        return "not known"
+    return "a secret" if holds_secret(found.text) else repr(found.text)

@@ -1,0 +1,169 @@
+"""Branches and loops of a shell script, each followed every way that it may go."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers.shellarms import Arm, merged
+from pytest_vllm.profile.importers.shelltest import UNDECIDED, Outcome, outcome
+from pytest_vllm.profile.importers.shelltree import nodes
+from pytest_vllm.profile.importers.shellvalue import Remark, Value
+from pytest_vllm.profile.importers.shellwalk import Walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+#: Rounds of a loop that are followed at most.
+MANY = 8
+_TESTS = ("test_command", "negated_command", "command")
+
+
+class Branches(Walk):
+    """Statements that decide which others are run."""
+
+    def _list(self, node: Node) -> None:
+        """`A && B`, `A || B`. Whatever is no test is taken to succeed."""
+        left, operator, right = [child for child in node.children if child.type != "comment"][:3]
+        follows = operator.type == "&&"
+        self.visit(left)
+        found = outcome(left, self.expand()) if left.type in _TESTS else UNDECIDED
+        if left.type not in ("test_command", "negated_command") and found == UNDECIDED:
+            if follows:
+                self.visit(right)
+                return
+            found = Outcome(truth=True, outside=True)
+        found = found if follows else found.inverse()
+        self._arms([Arm(found, self.script.shown(left), self.script.line(left), [right])], right)
+
+    def _test_command(self, node: Node) -> None:
+        self.claim(node)
+
+    def _negated_command(self, node: Node) -> None:
+        self.claim(node)
+
+    def _if_statement(self, node: Node) -> None:
+        arms: list[Arm] = []
+        for clause in [node, *[one for one in node.children if one.type in ("elif_clause", "else_clause")]]:
+            inner = [
+                one for one in clause.children if one.type not in ("elif_clause", "else_clause", "comment")
+            ]
+            if clause.type == "else_clause":
+                arms.append(
+                    Arm(Outcome(truth=True, outside=False), "otherwise", self.script.line(clause), inner)
+                )
+                continue
+            at = next(place for place, one in enumerate(inner) if one.type == "then")
+            conditions = [one for one in inner[:at] if one.is_named]
+            for one in conditions:
+                self._condition(one)
+            shown = self.script.shown(conditions[-1]) if conditions else ""
+            found = outcome(conditions[-1], self.expand()) if conditions else UNDECIDED
+            arms.append(Arm(found, shown, self.script.line(clause), inner[at:]))
+        self._arms(arms, node)
+
+    def _condition(self, node: Node) -> None:
+        """A condition is accounted for; what it names is not started."""
+        self.claim(node)
+
+    def _case_statement(self, node: Node) -> None:
+        subject = next(one for one in node.children if one.is_named)
+        self.claim(subject)
+        value, arms = self.expand().text(subject), []
+        shown, line = self.script.shown(subject), self.script.line(node)
+        for item in [one for one in node.children if one.type == "case_item"]:
+            at = next(place for place, one in enumerate(item.children) if one.type == ")")
+            patterns = [one for one in item.children[:at] if one.is_named]
+            for one in patterns:
+                self.claim(one)
+            texts = [self.script.text(one).strip("\"'") for one in patterns]
+            truth = any(_matches(value.text, text) for text in texts)
+            found = Outcome(None if value.literal else truth, value.outside)
+            if texts == ["*"]:
+                found = Outcome(truth=True, outside=False)
+            arms.append(Arm(found, f"{shown} is {'|'.join(texts)}", line, item.children[at:]))
+        self._arms(arms, node)
+
+    def _arms(self, arms: list[Arm], node: Node) -> None:
+        """Every arm that may be taken, each from the same state; then the one that is."""
+        before, ways, open_ = self.state, [], True
+        for arm in arms:
+            if not open_ or (arm.found.truth is False and not arm.found.outside):
+                for one in arm.body:
+                    self.claim(one)
+                self.idle.append((arm.line, f"what is never reached, by `{arm.shown}`"))
+                continue
+            self.state = before.copy()
+            hangs = arm.found.outside or bool(ways)
+            self._where += [f"{arm.shown} (line {arm.line})"] if hangs else []
+            self.visit_all(arm.body)
+            self._where = self._where[:-1] if hangs else self._where
+            ways.append((arm, self.state))
+            open_ = not (arm.found.truth is True and not arm.found.outside)
+        if open_:
+            rest = Arm(Outcome(truth=True, outside=False), "otherwise", self.script.line(node), [])
+            ways.append((rest, before.copy()))
+        self.state = before
+        before.become(merged(ways))
+
+    def _for_statement(self, node: Node) -> None:
+        name = next(self.script.text(one) for one in node.children if one.type == "variable_name")
+        body = node.children[-1]
+        listed = [
+            one
+            for one in node.children
+            if one.is_named and one not in (body,) and one.type != "variable_name"
+        ]
+        if listed and listed[0].type == "variable_name":
+            listed = listed[1:]
+        for one in node.children[:-1]:
+            self.claim(one)
+        values = [value for one in listed for value in self._numbers(one)]
+        if not listed and "in" not in [self.script.text(one) for one in node.children]:
+            values = list(self.state.arguments)
+        line = self.script.line(node)
+        if not values or len(values) > MANY or any(one.literal for one in values):
+            text = f"${name} runs over what an importer does not follow (line {line}); write one value in its place"
+            values = [Value("", (Remark(line, text, fatal=True),), outside=True)]
+        for value in values:
+            self.state.assign(name, value)
+            self.visit(body)
+
+    def _numbers(self, node: Node) -> list[Value]:
+        found = re.fullmatch(r"\{(\d+)\.\.(\d+)\}", self.script.text(node))
+        counted = re.fullmatch(r"\$\(seq (?:(\d+) )?(\d+)\)", self.script.text(node))
+        match = found or counted
+        if match is None:
+            return self.expand().fields(node)
+        first, last = int(match[1] or 1), int(match[2])
+        return [Value(str(one)) for one in range(first, min(last, first + MANY) + 1)]
+
+    def _c_style_for_statement(self, node: Node) -> None:
+        """A loop that counts: its body is followed once, its variables are not known."""
+        line = self.script.line(node)
+        for one in node.children[:-1]:
+            self.claim(one)
+            for inner in nodes(one):
+                if inner.type == "variable_assignment":
+                    name = self.script.text(inner.children[0])
+                    text = f"${name} counts in a loop (line {line}); write one value in its place"
+                    self.state.assign(name, Value("", (Remark(line, text, fatal=True),), outside=True))
+        self.visit(node.children[-1])
+
+    def _while_statement(self, node: Node) -> None:
+        inner = [one for one in node.children if one.is_named]
+        for one in inner[:-1]:
+            self._condition(one)
+        found = outcome(inner[0], self.expand()) if inner[:-1] else UNDECIDED
+        if node.children[0].type == "until":
+            found = found.inverse()
+        if self.script.text(inner[0]).split()[:1] == ["read"]:
+            found = UNDECIDED
+        body = inner[-1]
+        self._arms([Arm(found, self.script.shown(inner[0]), self.script.line(node), [body])], node)
+
+
+def _matches(text: str, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(text, pattern.replace("\\", ""))

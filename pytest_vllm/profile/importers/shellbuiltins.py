@@ -1,0 +1,97 @@
+"""Commands that change the shell itself: `set`, `shift`, `cd`, `read`, `eval`, `source`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers.shelltree import parsed
+from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
+from pytest_vllm.profile.importers.shellwalk import DEEPEST, Walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    Words = list[tuple[Value, int]]
+
+_LARGEST = 256 * 1024
+
+
+class BuiltIns(Walk):
+    """What a shell does by itself."""
+
+    def _do_set(self, node: Node, words: Words) -> None:
+        texts = [value.text for value, _ in words[1:]]
+        if texts[:1] == ["--"]:
+            self.state.arguments = tuple(value for value, _ in words[2:])
+        joined_ = " ".join(texts)
+        if re.search(r"(?:^|\s)-\w*a|-o allexport", joined_):
+            self.state.everything = True
+        elif re.search(r"(?:^|\s)\+\w*a|\+o allexport", joined_):
+            self.state.everything = False
+        self.idle.append((self.script.line(node), "`set`"))
+
+    def _do_shift(self, node: Node, words: Words) -> None:
+        count = int(words[1][0].text) if len(words) > 1 and words[1][0].text.isdigit() else 1
+        self.state.arguments = self.state.arguments[count:]
+        self.idle.append((self.script.line(node), "`shift`"))
+
+    def _do_exit(self, node: Node, words: Words) -> None:
+        self.state.ended = True
+        self.idle.append((self.script.line(node), f"`{words[0][0].text}`"))
+
+    _do_return = _do_exit
+
+    def _do_read(self, node: Node, words: Words) -> None:
+        line = self.script.line(node)
+        for value, _ in words[1:]:
+            if re.fullmatch(r"[A-Za-z_]\w*", value.text):
+                text = (
+                    f"${value.text} is read when the script runs (line {line}); write its value in its place"
+                )
+                self.state.assign(value.text, Value("", (Remark(line, text, fatal=True),), outside=True))
+        self.idle.append((line, "`read`"))
+
+    def _do_eval(self, node: Node, words: Words) -> None:
+        whole = joined([value for value, _ in words[1:]])
+        if whole.literal:
+            text = f"`{self.script.shown(node)}` is run by the shell, not by an importer"
+            self.notes.append(Remark(self.script.line(node), text))
+            return
+        script = replace(parsed(whole.text, self.origin), at=self.script.line(node))
+        state = self.state
+        self._inside(script, state, state.arguments)
+
+    def _do_cd(self, node: Node, words: Words) -> None:
+        line, target = self.script.line(node), words[1][0] if len(words) > 1 else Value(self.state.home)
+        self.state.folder = self.state.folder / target.text
+        self.others.append((line, f"`cd {target.text}` (the gate starts the server in a folder of its own)"))
+
+    _do_pushd = _do_cd
+
+    def _do_source(self, node: Node, words: Words) -> None:
+        """`source FILE`: its assignments count, where the file is there."""
+        line, target = self.script.line(node), words[1][0] if len(words) > 1 else Value()
+        path = self.state.folder / Path(
+            target.text.replace("~", self.state.home, 1) if target.text[:1] == "~" else target.text
+        )
+        shown = f"`{self.script.shown(node)}`"
+        if path.name.startswith("activate"):
+            self.others.append((line, f"{shown} (the Python environment that `vllm` is taken from)"))
+        elif target.unknown or target.literal or self.state.contained or not path.is_file():
+            text = f"{shown}: the file is not there, so what it sets is not known"
+            self.notes.append(Remark(line, text))
+        elif path.stat().st_size > _LARGEST or self._depth >= DEEPEST:
+            self.notes.append(Remark(line, f"{shown}: the file is too large to be followed"))
+        else:
+            script = replace(parsed(path.read_text("utf-8-sig", "replace"), self.origin), at=line)
+            outer, self.script = self.script, script
+            self._depth += 1
+            self.visit_all(script.root.children)
+            self.notes += [
+                Remark(line, f"in {path.name}: `{text}` is not understood") for _, text in self.left()
+            ]
+            self._depth -= 1
+            self.script = outer

@@ -1,0 +1,308 @@
+"""What the words of a shell become: names, defaults, arrays, arguments; no command is run."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers.shellvalue import Part, Remark, Value, fields, joined
+from pytest_vllm.profile.secrets import secret_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+    from pytest_vllm.profile.importers.shellstate import State
+    from pytest_vllm.profile.importers.shelltree import Script
+
+_NAMED = re.compile(r"[\"']?(?:--?)?([A-Za-z_][\w-]*)=")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
+_OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@")
+_PURE = ("pwd", "dirname", "basename", "realpath", "readlink", "echo", "printf", "cd")
+
+
+class Expander:
+    """Words of one script in one state."""
+
+    def __init__(self, script: Script, state: State) -> None:
+        """Keep both."""
+        self.script, self.state = script, state
+
+    def words(self, nodes: list[Node]) -> list[tuple[Value, int]]:
+        """Every word that the words of a command become, with its line. A key's name stays a name."""
+        found: list[tuple[Value, int]] = []
+        before = ""
+        for node in nodes:
+            text = self.script.text(node)
+            named = _NAMED.match(text)
+            flag = before if before.startswith("-") else ""
+            secret = secret_name(named[1] if named else flag)
+            found += [(value, self.script.line(node)) for value in self.fields(node, secret=secret)]
+            before = text
+        return found
+
+    def fields(self, node: Node, *, secret: bool = False) -> list[Value]:
+        """The words that one becomes. A whole word whose name is not set is none."""
+        parts = list(self.parts(node, secret=secret))
+        found = fields(parts)
+        if not found:
+            for part in parts:
+                self.state.dropped += [_empty(one) for one in part.value.remarks]
+        return found
+
+    def text(self, node: Node, *, secret: bool = False) -> Value:
+        """A word as one text, as in an assignment: nothing is split."""
+        return joined([part.value for part in self.parts(node, secret=secret)], "")
+
+    def parts(self, node: Node, *, quoted: bool = False, secret: bool = False) -> Iterator[Part]:
+        """The parts of a word."""
+        kind, text = node.type, self.script.text(node)
+        if kind == "raw_string":
+            yield Part(Value(text[1:-1]))
+        elif kind == "ansi_c_string":
+            yield Part(Value(re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), text[2:-1])))
+        elif kind in ("string", "translated_string"):
+            yield Part(Value())
+            yield from self._string(node, secret)
+        elif kind in ("concatenation", "command_name", "herestring_redirect"):
+            yield from self._sequence(node, quoted, secret)
+        elif kind in ("simple_expansion", "expansion"):
+            yield from self._expansion(node, quoted, secret)
+        elif kind == "command_substitution":
+            yield Part(self._called(node), quoted)
+        elif kind == "arithmetic_expansion":
+            yield Part(self._counted(node), quoted)
+        elif kind in ("process_substitution", "ERROR"):
+            yield Part(self._not_run(node, "is run by the shell, not by an importer; it stays as it is"))
+        else:
+            yield Part(Value(re.sub(r"\\(\n|.)", lambda one: one[1].strip("\n"), text)))
+
+    def _sequence(self, node: Node, quoted: bool, secret: bool) -> Iterator[Part]:
+        at = node.start_byte
+        for child in node.children:
+            if child.start_byte > at:
+                yield Part(Value(self.script.source[at : child.start_byte].decode()))
+            yield from self.parts(child, quoted=quoted, secret=secret)
+            at = child.end_byte
+
+    def _string(self, node: Node, secret: bool) -> Iterator[Part]:
+        """What stands between double quotes; the grammar leaves blanks between two names out."""
+        at, end = node.start_byte + 1, node.end_byte - 1
+        inner = [child for child in node.children if child.is_named and child.type != "string_content"]
+        for child in [*inner, None]:
+            upto = child.start_byte if child is not None else end
+            written = self.script.source[at:upto].decode("utf-8", "replace")
+            yield Part(Value(re.sub(r'\\([$`"\\\n])', lambda one: one[1].strip("\n"), written)))
+            if child is not None:
+                yield from self.parts(child, quoted=True, secret=secret)
+                at = child.end_byte
+
+    def _expansion(self, node: Node, quoted: bool, secret: bool) -> Iterator[Part]:
+        inner = [child for child in node.children if child.type not in ("$", "${", "}")]
+        whole = self.script.text(node)
+        prefix = ""
+        if inner and inner[0].type in ("!", "#") and len(inner) > 1:
+            prefix, inner = inner[0].type, inner[1:]
+        if not inner:
+            yield Part(self._not_run(node, "is not understood; it stays as it is"))
+            return
+        name, index = self._name(inner[0])
+        operator = self.script.text(inner[1]) if len(inner) > 1 else ""
+        if prefix or (operator and not _OPERATOR.fullmatch(operator)):
+            yield Part(self._special(node, prefix, name, index), quoted)
+            return
+        several = index in ("@", "*") or name in ("@", "*")
+        if several and not (operator and operator[-1] in "-=+?"):
+            yield from self._several(name, inner[1:], quoted=quoted, joined_by=index == "*" or name == "*")
+            return
+        known = self.state.lookup(name, index, self.script.line(node), whole, secret=secret)
+        yield from self._operated(node, known, operator, inner[2:], name, quoted=quoted, secret=secret)
+
+    def _name(self, node: Node) -> tuple[str, str]:
+        if node.type != "subscript":
+            return self.script.text(node), ""
+        name, *rest = [child for child in node.children if child.is_named]
+        index = joined([self.text(one) for one in rest], "").text
+        return self.script.text(name), index
+
+    def _several(self, name: str, rest: list[Node], *, quoted: bool, joined_by: bool) -> Iterator[Part]:
+        values = list(self.state.several(name))
+        if rest:
+            numbers = [int(text) for one in rest if (text := self.script.text(one)).isdigit()]
+            first = max(0, numbers[0] - (name in "@*")) if numbers else 0
+            values = values[first : first + numbers[1] if len(numbers) > 1 else None]
+        if quoted and joined_by:
+            yield Part(joined(values))
+            return
+        for place, value in enumerate(values):
+            if place:
+                yield Part(Value(), ends=True)
+            yield Part(value, quoted)
+
+    def _operated(
+        self,
+        node: Node,
+        known: Value,
+        operator: str,
+        rest: list[Node],
+        name: str,
+        *,
+        quoted: bool,
+        secret: bool,
+    ) -> Iterator[Part]:
+        given = known.text != "" if operator.startswith(":") else not self.state.unset(known)
+        last = operator[-1:]
+        if last in ("-", "=") and operator:
+            if given:
+                yield Part(known, quoted)
+                return
+            if secret or secret_name(name):
+                yield Part(self.state.secret(name, self.script.line(node), optional=not rest), quoted)
+                return
+            for one in rest:
+                for part in self.parts(one, quoted=quoted, secret=secret):
+                    value = replace(part.value, outside=True) if known.outside else part.value
+                    if last == "=":
+                        self.state.assign(name, value)
+                    yield Part(value, part.whole)
+        elif last == "+":
+            for one in rest if given else ():
+                yield from self.parts(one, quoted=quoted, secret=secret)
+        elif last == "?" and not given:
+            words = joined([self.text(one) for one in rest]).text or "it is required"
+            remark = Remark(self.script.line(node), f"{name} has to be set: {words}", fatal=True)
+            yield Part(Value("", (remark,), outside=True), quoted)
+        elif operator in ("", "?", ":?"):
+            yield Part(known, quoted)
+        else:
+            yield Part(self._changed(node, known, operator, rest), quoted)
+
+    def _changed(self, node: Node, known: Value, operator: str, rest: list[Node]) -> Value:
+        """`${X%%/*}`, `${X#v}`, `${X/a/b}`, `${X^^}`, `${X:0:3}`."""
+        text, given = known.text, [self.text(one) for one in rest if one.is_named]
+        pattern = given[0].text if given else ""
+        if operator in ("%", "%%", "#", "##"):
+            return known.cut(_trimmed(text, operator, pattern))
+        if operator in ("/", "//") and pattern:
+            new = given[1].text if len(given) > 1 else ""
+            expression = re.compile(fnmatch.translate(pattern).removesuffix(r")\Z").removeprefix("(?s:"))
+            return known.cut(expression.sub(lambda _: new, text, count=operator == "/"))
+        if operator in ("^^", ",,"):
+            return known.cut(text.upper() if operator == "^^" else text.lower())
+        if operator == ":" and all(one.text.isdigit() for one in given):
+            first, *more = [int(one.text) for one in given]
+            return known.cut(text[first : first + more[0] if more else None])
+        return self._not_run(node, "is not worked out by an importer; it stays as it is")
+
+    def _special(self, node: Node, prefix: str, name: str, index: str) -> Value:
+        """`${#X}`, `${#A[@]}`, `${!X}`."""
+        if prefix == "#":
+            several = index in ("@", "*") or name in ("@", "*")
+            known = Value() if several else self.state.lookup(name, index, self.script.line(node), name)
+            size = len(self.state.several(name)) if several else len(known.text)
+            return known.cut(str(size))
+        if prefix == "!" and not index:
+            pointed = self.state.lookup(name, "", self.script.line(node), self.script.text(node))
+            if pointed.text and not pointed.unknown:
+                return self.state.lookup(pointed.text, "", self.script.line(node), f"${pointed.text}")
+        if prefix == "!" and index in ("@", "*"):
+            return Value(" ".join(map(str, range(len(self.state.several(name))))))
+        return self._not_run(node, "is not worked out by an importer; it stays as it is")
+
+    def _counted(self, node: Node) -> Value:
+        """Arithmetic over whole numbers and names."""
+        text, used = self.script.text(node)[3:-2], Value()
+
+        def number(found: re.Match[str]) -> str:
+            nonlocal used
+            known = self.state.lookup(found[1], "", self.script.line(node), f"${found[1]}")
+            used += known.cut("")
+            return known.text or "0"
+
+        plain = re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", number, text)
+        answer = _sum(plain)
+        if answer is None:
+            return self._not_run(node, "is not worked out by an importer; it stays as it is")
+        return used.cut(str(answer))
+
+    def _called(self, node: Node) -> Value:
+        """Of the commands in a word only those are followed that read nothing: `pwd`, `dirname`, `echo`."""
+        commands = [child for child in node.children if child.is_named]
+        if len(commands) == 1 and (found := self._pure(commands[0])) is not None:
+            return found
+        return self._not_run(node, "is run by the shell, not by an importer; it stays as it is")
+
+    def _pure(self, node: Node) -> Value | None:
+        if node.type == "list":
+            left, _, right = node.children
+            moved = self._pure(left)
+            if moved is None or self.script.text(right) not in ("pwd", "pwd -P"):
+                return None
+            return moved
+        if node.type == "redirected_statement":
+            return self._pure(node.children[0])
+        if node.type != "command":
+            return None
+        values = [value for value, _ in self.words([one for one in node.children if one.is_named])]
+        name, *given = values
+        given = [one for one in given if not re.fullmatch(r"-[a-zA-Z]", one.text)]
+        if name.text not in _PURE or any(one.unknown for one in given):
+            return None
+        return self._answer(name.text, given)
+
+    def _answer(self, name: str, given: list[Value]) -> Value | None:
+        first = given[0] if given else Value()
+        where = str(self.state.folder)
+        if name == "pwd":
+            return Value(where)
+        if name == "echo":
+            return joined(given)
+        if name == "dirname" and given:
+            return first.cut(posixpath.dirname(first.text) or ".")
+        if name == "basename" and given:
+            base = posixpath.basename(first.text.rstrip("/"))
+            return first.cut(base.removesuffix(given[1].text) if len(given) > 1 else base)
+        if name in ("realpath", "readlink", "cd") and len(given) == 1:
+            return first.cut(posixpath.normpath(posixpath.join(where, first.text)))
+        return None
+
+    def _not_run(self, node: Node, why: str) -> Value:
+        text = self.script.text(node)
+        return Value(
+            text, (Remark(self.script.line(node), f"{self.script.shown(node)} {why}"),), outside=True
+        )
+
+
+def _empty(remark: Remark) -> Remark:
+    """The remark of a name that is not set, where a shell leaves the whole word out."""
+    return (
+        Remark(remark.line, f"{remark.text.partition(';')[0]}: it is left empty") if remark.fatal else remark
+    )
+
+
+def _trimmed(text: str, operator: str, pattern: str) -> str:
+    places = range(len(text) + 1)
+    cuts = [text[:at] for at in places if fnmatch.fnmatchcase(text[at:], pattern)]
+    if operator.startswith("#"):
+        cuts = [text[at:] for at in places if fnmatch.fnmatchcase(text[:at], pattern)]
+    if not cuts:
+        return text
+    return min(cuts, key=len) if len(operator) == 2 else max(cuts, key=len)
+
+
+def _sum(text: str) -> int | None:
+    """The value of one or two whole numbers; None for what is more than that."""
+    found = re.fullmatch(r"\s*\(*\s*(\d{1,12})\s*(?:([-+*/%])\s*(\d{1,12}))?\s*\)*\s*", text)
+    if found is None:
+        return None
+    left, right = int(found[1]), int(found[3] or 0)
+    if found[2] in ("/", "%") and not right:
+        return None
+    answers = {"-": left - right, "+": left + right, "*": left * right}
+    if found[2] in answers:
+        return answers[found[2]]
+    return left if not found[2] else left // right if found[2] == "/" else left % right

@@ -1,0 +1,239 @@
+"""A shell script followed in the order of execution, without running anything.
+
+Commands that start vLLM are collected with the state that they are started in. A branch that hangs on what the
+script does not say is followed both ways; what differs behind it is said when it is used.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers.shellbranch import Branches
+from pytest_vllm.profile.importers.shellbuiltins import BuiltIns
+from pytest_vllm.profile.importers.shellprefix import Prefix, nested, starts, stripped
+from pytest_vllm.profile.importers.shelltree import nodes, parsed
+from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
+from pytest_vllm.profile.importers.shellwalk import DEEPEST, Start
+from pytest_vllm.profile.secrets import secret_name
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from pytest_vllm.profile.importers.shellstate import State
+    from pytest_vllm.profile.importers.shelltree import Script
+
+#: Commands that start nothing and set nothing that a server would see.
+_QUIET = """
+: [ alias chmod chown curl date declare df dirname echo eval exit export free grep hostname kill killall let
+ls mkdir module nc nvidia-smi pgrep pkill popd printf ps pushd pwd read readonly return rm set shift shopt
+sleep ss tail tee test touch trap true tput type uname unset until wait wc wget which whoami xargs
+"""
+_IDLE = frozenset(_QUIET.split())
+
+
+class Run(Branches, BuiltIns):
+    """One script, followed."""
+
+    def follow(self) -> Run:
+        """The whole script, and then the functions that nobody called."""
+        self.visit_all(self.script.root.children)
+        for name, (script, body) in list(self.state.functions.items()):
+            if name not in self._called and re.search(r"vllm|docker|podman", script.text(body)):
+                self._where.append(f"{name}() is called")
+                before, self.state = self.state, self.state.copy()
+                self._call(name, (), script, body)
+                self.state = before
+                self._where.pop()
+        return self
+
+    # statements
+
+    def _variable_assignment(self, node: Node) -> None:
+        self._assign(node)
+
+    def _assign(self, node: Node, *, export: bool = False) -> None:
+        self.claim(node)
+        target, value = node.children[0], node.children[2] if len(node.children) > 2 else None
+        adds = self.script.text(node.children[1]) == "+="
+        name, index = self.expand()._name(target)
+        key = (id(self.script), node.start_byte)
+        self.assigned[key] = (self.script.line(node), name)
+        expander = self.expand()
+        if value is not None and value.type == "array":
+            items = [one for child in value.children if child.is_named for one in self._item(child)]
+            before = self.state.several(name) if adds else ()
+            self.state.assign(
+                name, tuple(before) + tuple(self._used(one, key) for one in items), export=export
+            )
+            return
+        given = Value() if value is None else expander.text(value, secret=secret_name(name))
+        if value is None and name in self.state.outer and not export:
+            given = Value()
+        given = self._used(given, key)
+        known = self.state.values.get(name)
+        if index:
+            line = self.script.line(node)
+            text = f"{name}[{index}] is set by its index, which an importer does not follow"
+            self.state.assign(name, Value("", (Remark(line, text, fatal=True),), outside=True))
+            return
+        if adds and isinstance(known, tuple):
+            known = (known[0] + given, *known[1:]) if known else (given,)
+            self.state.assign(name, known, export=export)
+            return
+        self.state.assign(name, known + given if adds and isinstance(known, Value) else given, export=export)
+
+    def _item(self, node: Node) -> list[Value]:
+        return [] if node.type == "comment" else self.expand().fields(node)
+
+    def _used(self, value: Value, key: tuple[int, int]) -> Value:
+        return replace(value, uses=value.uses | {key})
+
+    def _declaration_command(self, node: Node) -> None:
+        """`export`, `declare`, `local`, `readonly`."""
+        self.claim(node)
+        words = [self.script.text(child) for child in node.children]
+        flags = "".join(word for word in words[1:] if word.startswith("-"))
+        export = (words[0] == "export" and "n" not in flags) or "x" in flags
+        for child in node.children[1:]:
+            if child.type == "variable_assignment":
+                self._assign(child, export=export)
+            elif child.type in ("variable_name", "word") and not self.script.text(child).startswith("-"):
+                name = self.script.text(child)
+                if words[0] == "export" and "n" in flags:
+                    self.state.exported.discard(name)
+                elif export:
+                    self.state.exported.add(name)
+            elif child.is_named and child.type != "word":
+                text = f"`{self.script.shown(node)}`: which variables that sets is not known"
+                self.notes.append(Remark(self.script.line(node), text))
+
+    def _unset_command(self, node: Node) -> None:
+        self.claim(node)
+        for child in node.children[1:]:
+            self.state.values.pop(self.script.text(child), None)
+            self.state.exported.discard(self.script.text(child))
+
+    def _function_definition(self, node: Node) -> None:
+        self.claim(node)
+        name, body = (
+            self.script.text(next(one for one in node.children if one.type == "word")),
+            node.children[-1],
+        )
+        self.state.functions[name] = (self.script, body)
+
+    def _subshell(self, node: Node) -> None:
+        before, self.state = self.state, self.state.copy()
+        self.visit_all(node.children)
+        self.state = before
+
+    def _pipeline(self, node: Node) -> None:
+        for child in node.children:
+            if child.is_named:
+                before, self.state = self.state, self.state.copy()
+                self.visit(child)
+                self.state = before
+
+    def _redirected_statement(self, node: Node) -> None:
+        body, *redirects = [child for child in node.children if child.is_named]
+        text = ""
+        for one in redirects:
+            self.claim(one)
+            for inner in one.children:
+                if inner.type == "heredoc_body":
+                    text = self._heredoc(one, inner)
+                elif inner.type in ("pipeline", "list", "command") and one.type == "heredoc_redirect":
+                    self.visit(inner)
+        if text and body.type == "command" and self._is_shell(body):
+            self.claim(body)
+            inner = parsed(text, self.origin, self._first_of(redirects))
+            self._inside(inner, self._child(), ())
+            return
+        self.visit(body)
+
+    def _heredoc(self, redirect: Node, body: Node) -> str:
+        start = next((self.script.text(one) for one in redirect.children if one.type == "heredoc_start"), "")
+        if start[:1] in "'\"\\" or not any(one.is_named for one in body.children):
+            return self.script.text(body)
+        return joined([part.value for part in self.expand()._sequence(body, True, False)], "").text
+
+    def _first_of(self, redirects: list[Node]) -> int:
+        found = [one for each in redirects for one in nodes(each) if one.type == "heredoc_body"]
+        return self.script.line(found[0]) if found else 1
+
+    def _is_shell(self, node: Node) -> bool:
+        words = [
+            value.text for value, _ in self.expand().words([one for one in node.children if one.is_named])
+        ]
+        words = [
+            word for word in stripped([(Value(word), 0) for word in words])[0] for word in [word[0].text]
+        ]
+        return bool(words) and re.fullmatch(r"(?:.*/)?(?:ba|da|z)?sh", words[0]) is not None
+
+    def _command(self, node: Node) -> None:
+        self.claim(node)
+        expander = self.expand()
+        self.state.dropped = []
+        parts = [one for one in node.children if one.is_named and "redirect" not in one.type]
+        own = [one for one in parts if one.type == "variable_assignment"]
+        rest = [one for one in parts if one.type != "variable_assignment"]
+        words = expander.words(rest)
+        prefix = Prefix({})
+        for one in own:
+            name = self.script.text(one.children[0])
+            value = one.children[2] if len(one.children) > 2 else None
+            given = Value() if value is None else expander.text(value, secret=secret_name(name))
+            prefix.env[name] = (given, self.script.line(one))
+        words, more = stripped(words)
+        prefix = prefix.and_(more)
+        if not words:
+            return
+        self._started(node, words, prefix)
+
+    def _started(self, node: Node, words: list[tuple[Value, int]], prefix: Prefix) -> None:
+        name, line = words[0][0].text, self.script.line(node)
+        built_in = getattr(self, f"_do_{name.replace('.', 'source')}", None)
+        if name in self.state.functions:
+            script, body = self.state.functions[name]
+            self._called.add(name)
+            self._call(name, tuple(value for value, _ in words[1:]), script, body)
+        elif built_in is not None:
+            built_in(node, words)
+        elif starts([value.text for value, _ in words]):
+            said = tuple(self.state.dropped)
+            where = tuple(self._where)
+            self.starts.append(Start(words, prefix, self.state.copy(), self.script, node, where, said))
+        elif (inner := nested([value for value, _ in words])) is not None:
+            value, arguments = inner
+            script = parsed(value.text, self.origin, words[-1][1] if len(words) < 3 else words[2][1])
+            script = replace(script, at=line) if "\n" not in value.text else script
+            self._inside(script, self._child(prefix), arguments)
+        elif name in _IDLE:
+            self.idle.append((line, f"`{name}`"))
+        else:
+            self.others.append((line, f"`{' '.join(value.text for value, _ in words[:6])}`"))
+
+    def _child(self, prefix: Prefix | None = None) -> State:
+        """A shell that this one starts: it sees what is exported."""
+        seen = self.state.copy()
+        if prefix is not None and prefix.cleared:
+            seen.values, seen.exported, seen.outer = {}, set(), {}
+        seen.values = {name: value for name, value in seen.values.items() if name in seen.exported}
+        for name, (value, _) in (prefix.env if prefix else {}).items():
+            seen.assign(name, value, export=True)
+        return seen
+
+    def _call(self, name: str, arguments: tuple[Value, ...], script: Script, body: Node) -> None:
+        """A function: its own arguments, the same variables."""
+        if self._depth >= DEEPEST:
+            self.notes.append(Remark(script.line(body), f"{name}() calls itself: it is not followed further"))
+            return
+        outer, self.script = self.script, script
+        before = (self.state.arguments, self.state.called, self.state.ended)
+        self.state.arguments, self.state.called = arguments, True
+        self._depth += 1
+        self.visit(body)
+        self._depth -= 1
+        self.state.arguments, self.state.called, self.state.ended = before
+        self.script = outer

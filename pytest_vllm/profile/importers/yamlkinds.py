@@ -1,0 +1,124 @@
+"""What a YAML or JSON text is, by its keys."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_vllm.facts import canonical
+from pytest_vllm.profile.importers.origin import ImportProblem
+from pytest_vllm.profile.importers.vllmline import flag_of
+from pytest_vllm.profile.importers.yamlnodes import Node, documents
+
+if TYPE_CHECKING:
+    from pytest_vllm.profile.importers.origin import Origin
+
+#: Kind -> keys that it has at its top, all of one of the groups; the first that fits counts.
+_TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
+    ("openapi", (frozenset({"openapi", "paths"}), frozenset({"swagger", "paths"}))),
+    ("kubernetes", (frozenset({"apiVersion", "kind"}),)),
+    ("chart", (frozenset({"apiVersion", "name", "version"}),)),
+    ("kustomization", (frozenset({"resources", "patches"}), frozenset({"resources", "images"}))),
+    ("cloudformation", (frozenset({"Resources", "AWSTemplateFormatVersion"}),)),
+    ("prometheus", (frozenset({"scrape_configs"}),)),
+    ("litellm", (frozenset({"model_list"}),)),
+    ("truss", (frozenset({"docker_server"}), frozenset({"model_metadata"}))),
+    ("recipe", (frozenset({"meta", "model", "variants"}),)),
+    ("ray-serve", (frozenset({"applications"}),)),
+    ("ray-cluster", (frozenset({"cluster_name", "provider"}),)),
+    ("cloud-init", (frozenset({"runcmd"}),)),
+    (
+        "workflow",
+        (
+            frozenset({"on", "jobs"}),
+            frozenset({"suite", "tests"}),
+            frozenset({"jobs", "workflows"}),
+            frozenset({"stages"}),
+            frozenset({"steps"}),
+            frozenset({"pipelines"}),
+        ),
+    ),
+    ("dstack", (frozenset({"type", "commands"}),)),
+    (
+        "skypilot",
+        (
+            frozenset({"resources", "run"}),
+            frozenset({"setup", "run"}),
+            frozenset({"service", "run"}),
+            frozenset({"resources", "service"}),
+        ),
+    ),
+    ("model-config", (frozenset({"architectures", "model_type"}),)),
+    ("notebook", (frozenset({"cells", "nbformat"}),)),
+    (
+        "values",
+        (
+            frozenset({"image", "resources"}),
+            frozenset({"servingEngineSpec"}),
+            frozenset({"replicaCount"}),
+            frozenset({"image", "ingress"}),
+            frozenset({"modelArtifacts"}),
+            frozenset({"decode", "prefill"}),
+        ),
+    ),
+)
+
+
+def kind_of_yaml(origin: Origin) -> str:
+    """A key of KINDS or of OTHERS; empty for what is no YAML, or whose keys say nothing.
+
+    Raises ImportProblem for a table that is nested too deep or grows too large.
+    """
+    text = origin.text
+    if not _like_yaml(origin):
+        return ""
+    try:
+        found = documents(origin)
+    except ImportProblem:
+        if re.search(r"^(?:kind|apiVersion):", text, re.MULTILINE):
+            return "kubernetes"
+        if re.search(r"^services:", text, re.MULTILINE):
+            return "compose"
+        if re.search(r"\b(?:docker|podman|nerdctl) |\bvllm serve\b|\bapi_server\b", text):
+            return ""
+        raise
+    tables = [one for one in found if one.pairs]
+    if not tables:
+        return _list(found[0]) if found and isinstance(found[0].value, list) else ""
+    return _table(tables, json=text.lstrip().startswith("{"))
+
+
+def _like_yaml(origin: Origin) -> bool:
+    start = origin.text.lstrip()
+    named = origin.shown.endswith((".yaml", ".yml", ".json"))
+    keys = re.search(r"^(?:- )?[\w.\"'/-]+:(?:\s|$)", origin.text, re.MULTILINE)
+    return named or start.startswith(("{", "[")) or (keys is not None and not start.startswith("#!"))
+
+
+def _table(tables: list[Node], *, json: bool) -> str:
+    first = tables[0]
+    keys = {key for key, _ in first.pairs}
+    known = [key for key in keys if flag_of(canonical(key)) or key in ("model", "model_tag", "model-tag")]
+    found = ""
+    if any(one.get("apiVersion") and one.get("kind") for one in tables):
+        found = "kubernetes"
+    elif "services" in keys and not {"resources", "decode"} & keys:
+        found = "compose"
+    elif first.get("models") and any(one.get("cmd") for _, one in first.get("models").pairs):
+        found = "llama-swap"
+    elif len(known) * 2 <= len(keys):
+        fitting = (kind for kind, groups in _TOP if any(group <= keys for group in groups))
+        jobs = [one for _, one in first.pairs if one.get("script") or one.get("steps")]
+        found = next(fitting, "workflow" if jobs else "")
+    if {"Config", "HostConfig"} <= keys:
+        found = "inspect"
+    return found or ("json" if json and not known else "config")
+
+
+def _list(found: Node) -> str:
+    keys = {key for one in found.items for key, _ in one.pairs}
+    if "HostConfig" in keys:
+        return "inspect"
+    if "hosts" in keys or {"name", "tasks"} <= keys or any(key.startswith("ansible.") for key in keys):
+        return "ansible"
+    return "list"

@@ -1,0 +1,61 @@
+"""What a server keeps of responses: turns before, work in the background. And tools that take plain text."""
+
+from __future__ import annotations
+
+from pytest_vllm import MUST, Recording, Server, check, need, only_if
+
+SPEC = "openai:responses/create"
+NEEDS = ("responses",)
+CALLS = (*NEEDS, "tools", "tools.required")
+STORE = "responses are not stored (VLLM_ENABLE_RESPONSES_API_STORE)"
+
+
+@check("responses.state.counted", MUST, spec=f"{SPEC}#previous_response_id", needs=NEEDS)
+def test_counted(responses_stored: Recording, responses_continued: Recording) -> None:
+    """What went before is part of the prompt that goes on from it."""
+    only_if(responses_continued.status not in (400, 404), STORE)
+    first = responses_stored.ok["usage"]["input_tokens"]
+    second = responses_continued.ok["usage"]["input_tokens"]
+
+    assert second > first, f"{second} input tokens after a turn of {first}, for the same question"
+
+
+@check("responses.background.queued", MUST, spec=f"{SPEC}#background", needs=NEEDS)
+def test_queued(responses_background: Recording) -> None:
+    """A response in the background is answered before it is done."""
+    only_if(responses_background.status not in (400, 404), STORE)
+    status = responses_background.ok["status"]
+
+    assert status in ("queued", "in_progress"), f"status is {status!r}"
+
+
+@check("responses.background.cancelled", MUST, spec="openai:responses/cancel", needs=NEEDS)
+def test_cancelled(
+    responses_background: Recording,
+    responses_background_cancel: Recording,
+    responses_background_after: Recording,
+) -> None:
+    """A response that was cancelled says so from then on."""
+    only_if(responses_background.status not in (400, 404), STORE)
+    need(responses_background_cancel.status != 400, "it ended before it could be cancelled")
+    said = [one.ok["status"] for one in (responses_background_cancel, responses_background_after)]
+
+    assert said == ["cancelled"] * 2, f"cancelled, then asked for, its status is {said}"
+
+
+@check("responses.custom.item", MUST, spec=f"{SPEC}#tools", needs=CALLS)
+def test_custom(responses_custom: Recording, vllm_server: Server) -> None:
+    """A call of a tool that takes plain text is an item of its own kind."""
+    only_if(
+        bool(vllm_server.version) and vllm_server.at_least("0.32.0"), "vLLM offers such tools from 0.32.0"
+    )
+    only_if(responses_custom.status != 400, f"refused: {responses_custom.text[:120]}")
+    body = responses_custom.ok
+    need(body["status"] == "completed", f"the answer is {body['status']}")
+    calls = [item for item in body["output"] if str(item.get("type", "")).endswith("_call")]
+    need(calls, "nothing was called")
+    wrong = [
+        item for item in calls if item["type"] != "custom_tool_call" or not isinstance(item.get("input"), str)
+    ]
+
+    assert not wrong, f"called as {wrong[0]!r:.150}"
