@@ -32,6 +32,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 _CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG)\b")
 _WARNING = re.compile(r"^(?:\([^)]*\)\s*)*WARNING\b|^Failed to import from ")
 
+
 @dataclass(frozen=True)
 class Found:
     """A cause with the line that shows it; `number` counts from 1, 0 when no log line shows it."""

@@ -63,7 +63,13 @@ class Diagnosis:
             "lines": [{"number": number, "text": text} for number, text in self.quoted],
             "phase": self.phase,
             "warnings": [
-                {"id": one.id, "number": one.number, "text": one.line, "means": one.means, "try": [*one.tries]}
+                {
+                    "id": one.id,
+                    "number": one.number,
+                    "text": one.line,
+                    "means": one.means,
+                    "try": [*one.tries],
+                }
                 for one in self.warnings
             ],
         }
@@ -86,10 +92,9 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
     if ended is not None and (found is None or found.cause.symptom or ended.oom):
         found = by_status(ended) or found
     broken = _troubled(late)
-    if phase == STARTED and not failed and (not broken or found is None):
-        found = found if broken else None
-        if not broken:
-            return Diagnosis(Sure.NO_FAULT, "", "the server started, and its log names no fault", (), (), phase, warnings)
+    if phase == STARTED and not failed and not broken:
+        words = "the server started, and its log names no fault"
+        return Diagnosis(Sure.NO_FAULT, "", words, (), (), phase, warnings)
     if found is None:
         means = f"the log names no cause that is known; it ends while {phase}"
         tries = ("read the log from its first error on; the lines here are the most telling",)
@@ -101,7 +106,10 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
 
 def _after_start(texts: Sequence[str]) -> int:
     """Index behind the last start that succeeded: what stands before did not stop it."""
-    return max((n + 1 for n, text in enumerate(texts) if (s := step_of(text)) and s.phase == STARTED), default=0)
+    starts = [
+        number for number, text in enumerate(texts, 1) if (one := step_of(text)) and one.phase == STARTED
+    ]
+    return max(starts, default=0)
 
 
 def _troubled(texts: Sequence[str]) -> bool:
