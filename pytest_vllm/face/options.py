@@ -48,12 +48,17 @@ class Options:
 
     profiles: tuple[str, ...] = ()
     url: str | None = None
+    ca_file: Path | None = None
+    client_cert: Path | None = None
+    client_key: Path | None = None
+    proxy: str | None = None
     source: str | None = None
     service: str | None = None
     preflight: bool = False
     api_key_env: str = "VLLM_API_KEY"
     launcher: str | None = None
     image: str | None = None
+    model_config: Path | None = None
     hardware: str | None = None
     tool_parser: str | None = None
     reasoning_parser: str | None = None
@@ -107,7 +112,13 @@ def add_options(parser: pytest.Parser) -> None:
     """Register the `vllm` option group and the ini twins of its options."""
     add = Adder(parser)
     add.many("profile", "boot and verify this profile: a name or a .toml path", "NAME")
-    add.one("url", "verify the server that runs at this URL and leave it running", metavar="URL")
+    add.one(
+        "url", "verify the server that runs at this URL (or unix:/PATH) and leave it running", metavar="URL"
+    )
+    add.one("ca-file", "authority to trust beside the system's, of the server's certificate", metavar="FILE")
+    add.one("client-cert", "client certificate to show to the server, with its key or not", metavar="FILE")
+    add.one("client-key", "key of the client certificate, if it lies in a file of its own", metavar="FILE")
+    add.one("proxy", "HTTP proxy for every address, or none; default: http_proxy and its kin", metavar="URL")
     add.one(
         "from",
         "verify the deployment that this file describes (compose, docker run, systemd, Kubernetes, "
@@ -121,6 +132,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add.one("launcher", "how to start the server, instead of the profile's launcher", choices=LAUNCHERS)
     add.one("image", "container image to start, instead of the profile's", metavar="REF")
+    add.one("model-config", "the model's config.json, where it cannot be found by itself", metavar="FILE")
     add.one(
         "hardware", "hardware file to judge by, or a GPU's name, instead of the profile's", metavar="NAME"
     )
@@ -149,11 +161,16 @@ def read_options(config: pytest.Config) -> Options:
         profiles=tuple(read("profile") or ()),
         url=read("url"),
         source=_source(config, read("from")),
+        ca_file=_path(config, read("ca-file")),
+        client_cert=_path(config, read("client-cert")),
+        client_key=_path(config, read("client-key")),
+        proxy=read("proxy"),
         service=read("service"),
         preflight=bool(read("preflight")),
         api_key_env=read("api-key-env") or "VLLM_API_KEY",
         launcher=read("launcher"),
         image=read("image"),
+        model_config=_path(config, read("model-config")),
         hardware=read("hardware"),
         tool_parser=read("tool-parser"),
         reasoning_parser=read("reasoning-parser"),

@@ -36,10 +36,6 @@ class StartedServer:
         """Log lines from line number `after` on; still readable once stopped."""
         return [line for _, line in self.lines.since(after)]
 
-    def timed_logs(self, after: int = 0) -> list[tuple[float, str]]:
-        """Log lines with the wall-clock second of their arrival."""
-        return self.lines.since(after)
-
     def became_ready(self) -> None:
         """The server answered: from now on it may be in the middle of something when it is stopped."""
         self.was_ready = True

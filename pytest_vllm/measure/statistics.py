@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_left
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
@@ -265,14 +264,3 @@ def _correlation(values: Sequence[float], lag: int) -> float:
         return 0.0
     pairs = zip(values, values[lag:], strict=False)
     return sum((a - centre) * (b - centre) for a, b in pairs) / spread
-
-
-def bucket_mean(total: float, count: float) -> float | None:
-    """The mean of a histogram's growth; None without one."""
-    return total / count if count > 0 else None
-
-
-def share_below(values: Sequence[float], bound: float) -> float:
-    """The share of values that do not exceed a bound; 1 for none."""
-    ordered = sorted(values)
-    return bisect_left(ordered, math.nextafter(bound, math.inf)) / len(ordered) if ordered else 1.0

@@ -138,11 +138,6 @@ class Workload:
         """Whether requests come by the clock, not by what has ended."""
         return self.rate is not None or bool(self.trace)
 
-    @property
-    def longest_output(self) -> int:
-        """Tokens of the longest answer that is asked for."""
-        return max((kind.output or 0) for kind in self.kinds)
-
     def plain(self) -> dict[str, Any]:
         """As JSON values."""
         return asdict(self)

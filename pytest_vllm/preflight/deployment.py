@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts import Version, canonical, flags, nearest, version_of, versions
 from pytest_vllm.preflight.image import Image, image_of
+from pytest_vllm.profile.caches import KV_BYTES
 from pytest_vllm.profile.derived import Figures
 from pytest_vllm.profile.hardware import hardware_names, load_hardware
 from pytest_vllm.profile.model import Secret
-from pytest_vllm.profile.modelfile import KV_BYTES, load_model, model_of_repo
+from pytest_vllm.profile.modelfile import load_model, model_of_repo
+from pytest_vllm.profile.recognised import by_name, recognised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +31,10 @@ _SCALE |= {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 #: Flags that figures are computed from, and what they can be.
 COUNTED = {
     "tensor-parallel-size": (1, 10**4),
+    "pipeline-parallel-size": (1, 10**4),
+    "data-parallel-size": (1, 10**5),
+    "max-loras": (1, 10**5),
+    "max-lora-rank": (1, 10**5),
     "max-num-seqs": (1, 10**7),
     "max-num-batched-tokens": (1, 10**9),
     "block-size": (1, 10**6),
@@ -48,6 +54,7 @@ class Deployment:
         model: the checkpoint; None when no model file is known.
         draft: the draft model's checkpoint, None when none is known.
         host: what is known of the machine; None when nothing was asked.
+        model_how: where the model's figures come from, or why there are none.
     """
 
     profile: Profile
@@ -55,6 +62,7 @@ class Deployment:
     model: ModelFile | None = None
     draft: ModelFile | None = None
     host: Host | None = None
+    model_how: str = ""
 
     @property
     def version(self) -> str:
@@ -103,7 +111,9 @@ class Deployment:
                 return None
             args[flag] = int(value) if value.is_integer() else value
         server = self.profile.server.model_copy(update={"args": args})
-        return Figures(self.profile.model_copy(update={"server": server}), self.hardware, self.model)
+        return Figures(
+            self.profile.model_copy(update={"server": server}), self.hardware, self.model, self.draft
+        )
 
     @property
     def image(self) -> Image | None:
@@ -283,16 +293,15 @@ class Deployment:
     def sized(self) -> Figures | None:
         """Figures where they tell what memory is needed; None where something changes weights or cache.
 
-        Quantising while loading, offloading, replicas that share experts, caches of other types.
+        Quantising while loading, offloading, context parallelism, caches of types whose size is not known.
         """
         dtype = str(self.given("kv-cache-dtype") or "auto")
-        shared = self.on("enable-expert-parallel") and self.whole("data-parallel-size", 1) > 1
         changed = (
             self.has("quantization") and self.quantization == "none",
             any(self.number(flag) for flag in ("cpu-offload-gb", "offload-group-size") if self.has(flag)),
-            shared,
             self.whole("decode-context-parallel-size", 1) > 1,
-            self.whole("pipeline-parallel-size", 1) > 1,
+            self.whole("prefill-context-parallel-size", 1) > 1,
+            self.has("hf-overrides"),
             dtype not in KV_BYTES,
         )
         return None if any(changed) else self.figures
@@ -326,17 +335,17 @@ def number(value: Any) -> float | None:
 
 def deployment_of(profile: Profile, rootdir: Path, host: Host | None = None) -> Deployment:
     """A profile with the files that it names. Raises ProfileError when one cannot be read."""
-    name = profile.model or model_of_repo(profile.server.model, rootdir)
     found = Deployment(profile)
     hardware = load_hardware(profile.hardware, rootdir) if profile.hardware else hardware_of(host, rootdir)
-    draft = model_of_repo(str(found.speculation.get("model", "")), rootdir)
-    return Deployment(
-        profile,
-        hardware,
-        load_model(name, rootdir) if name else None,
-        load_model(draft, rootdir) if draft else None,
-        host,
-    )
+    known = recognised(profile, rootdir)
+    draft = draft_of(str(found.speculation.get("model", "")), rootdir)
+    return Deployment(profile, hardware, known.model, draft, host, known.how)
+
+
+def draft_of(repo: str, rootdir: Path) -> ModelFile | None:
+    """The model that drafts, by its repository or its name; None when it is not known."""
+    name = model_of_repo(repo, rootdir)
+    return load_model(name, rootdir) if name else by_name(repo)
 
 
 def hardware_of(host: Host | None, rootdir: Path) -> Hardware | None:

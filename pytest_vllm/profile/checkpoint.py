@@ -5,84 +5,133 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
+from pytest_vllm.profile.census import Census, census, count_experts, expert_width, per_token
 from pytest_vllm.profile.errors import ProfileError
+from pytest_vllm.profile.layers import caches_of, layer_names
 from pytest_vllm.profile.modelfile import ModelFile
+from pytest_vllm.profile.stored import Stored, stored
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_vllm.profile.modelfile import Quantization
+#: Where the text part of a model lies in the config of one that also sees or hears.
+PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
+#: Larger files are no config.json.
+LARGEST = 4 << 20
 
 
-def from_config(folder: Path) -> ModelFile:
-    """The figures of a checkpoint's own config.json. Raises ProfileError when it says too little.
-
-    The parameters are counted from the shapes (dense and mixture-of-experts decoders with gated
-    feed-forwards); a recurrent layer counts like an attention layer, so hybrid models come out about right
-    only.
-    """
-    file = folder / "config.json"
+def from_config(place: Path) -> ModelFile:
+    """The figures of a checkpoint's folder or config.json. Raises ProfileError when it says too little."""
+    file = place / "config.json" if place.is_dir() else place
+    name = file.parent.name if file.name == "config.json" else file.stem
     try:
-        whole: dict[str, Any] = json.loads(file.read_text("utf-8"))
-        config = whole.get("text_config", whole)
-        return _counted(folder.name, whole, config)
+        if file.stat().st_size > LARGEST:
+            raise ProfileError(f"{file}: larger than {LARGEST >> 20} MiB, which no config.json is")
+        whole = json.loads(file.read_text("utf-8"))
     except OSError as error:
         raise ProfileError(f"{file}: cannot be read: {error.strerror}") from error
     except json.JSONDecodeError as error:
         raise ProfileError(f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ProfileError(f"{file}: not JSON: {type(error).__name__}") from error
+    try:
+        return described(name, whole)
+    except ProfileError as error:
+        raise ProfileError(f"{file}: {error}") from error
+
+
+def described(name: str, whole: Any) -> ModelFile:
+    """The figures of a config's content. Raises ProfileError."""
+    if not isinstance(whole, dict):
+        raise ProfileError("not a table, so the model's size is unknown")
+    try:
+        return _counted(name, whole, text_part(whole))
     except KeyError as error:
-        raise ProfileError(f"{file}: lacks {error.args[0]!r}, so the model's size is unknown") from error
+        raise ProfileError(f"lacks {error.args[0]!r}, so the model's size is unknown") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ProfileError(f"{place}: {first['msg']}, so the model's size is unknown") from error
+    except (TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
+        raise ProfileError(f"not understood ({error}), so the model's size is unknown") from error
+
+
+def text_part(whole: dict[str, Any]) -> dict[str, Any]:
+    """The config of the text model, with the keys that older families call otherwise."""
+    config = next((whole[one] for one in PARTS if isinstance(whole.get(one), dict)), whole)
+    if any(isinstance(config.get(one), dict) for one in PARTS):
+        return text_part(config)
+    config = {name: value for name, value in config.items() if value is not None}
+    for name, other in _OTHER.items():
+        if other in config:
+            config.setdefault(name, config[other])
+    for listed in ("layer_types", "layers_block_type", "block_configs"):
+        if isinstance(config.get(listed), list):
+            config.setdefault("num_hidden_layers", len(config[listed]))
+    return config
+
+
+_OTHER = {
+    "hidden_size": "d_model",
+    "num_hidden_layers": "decoder_layers",
+    "num_attention_heads": "decoder_attention_heads",
+    "intermediate_size": "decoder_ffn_dim",
+    "max_position_embeddings": "max_target_positions",
+}
 
 
 def _counted(name: str, whole: dict[str, Any], config: dict[str, Any]) -> ModelFile:
-    hidden, layers, heads = config["hidden_size"], config["num_hidden_layers"], config["num_attention_heads"]
-    kv_heads = config.get("num_key_value_heads", heads)
-    head_dim = config.get("head_dim") or hidden // heads
-    experts = config.get("num_experts") or config.get("num_local_experts") or 0
-    width = (
-        config["moe_intermediate_size"]
-        if experts and "moe_intermediate_size" in config
-        else config["intermediate_size"]
-    )
-    attention = 2 * hidden * heads * head_dim + 2 * hidden * kv_heads * head_dim
-    expert_params = 3 * hidden * width * experts * layers
-    dense = 0 if experts else 3 * hidden * width
-    tied = bool(config.get("tie_word_embeddings", whole.get("tie_word_embeddings", False)))
-    embeddings = config["vocab_size"] * hidden * (1 if tied else 2)
-    kinds = config.get("layer_types") or []
-    full = sum(1 for kind in kinds if kind == "full_attention")
-    recurrent = any("linear" in kind or "mamba" in kind for kind in kinds)
+    hidden, heads = config["hidden_size"], config["num_attention_heads"]
+    caches, counted = caches_of(config), _whisper(config) or census(whole, config)
+    tied = bool(config.get("tie_word_embeddings", whole.get("tie_word_embeddings", not caches)))
+    kept: Stored = stored(whole, config, counted)
+    experts, names = count_experts(config), layer_names(config)
+    growing = sum(one.layers for one in caches if one.kind != "state") if caches else 0
+    states = [one for one in caches if one.kind == "state"]
     return ModelFile(
         title=name,
         architecture=(whole.get("architectures") or ["unknown"])[0],
-        params=(attention + dense + 2 * hidden) * layers + hidden + expert_params + embeddings,
-        layers=layers,
-        attention_layers=full if recurrent else layers,
+        params=counted.total(tied=tied),
+        layers=len(names),
+        attention_layers=min(growing, len(names)) if states else 0,
         hidden=hidden,
-        intermediate=width,
+        intermediate=expert_width(config),
         heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
+        kv_heads=config.get("num_key_value_heads") or heads,
+        head_dim=config.get("head_dim") or hidden // heads,
         vocab=config["vocab_size"],
         tied_embeddings=tied,
         context=config["max_position_embeddings"],
-        quantization=_quantization(whole.get("quantization_config") or {}),
-        expert_params=expert_params,
-        experts=experts,
-        experts_per_token=config.get("num_experts_per_tok") or 0,
-        hybrid=recurrent,
+        quantization=kept.quantization,
+        expert_quantization=kept.experts,
+        weight_width=kept.width,
+        plain_params=kept.plain,
+        expert_params=counted.experts,
+        experts=experts if counted.experts else 0,
+        experts_per_token=per_token(config) if counted.experts else 0,
+        hybrid=bool(states),
+        state_bytes=max((one.state_bytes for one in states), default=0),
+        caches=caches,
+        keeps_cache=bool(caches),
+        drafting_params=_drafting(config, counted, len(names)),
         source="config.json",
     )
 
 
-def _quantization(config: dict[str, Any]) -> Quantization:
-    method = str(config.get("quant_method", "")).lower()
-    if method in ("fp8", "fbgemm_fp8"):
-        return "fp8"
-    if method == "awq":
-        return "awq"
-    if method == "gptq":
-        return "gptq"
-    if "fp4" in json.dumps(config).lower():
-        return "mxfp4" if method == "mxfp4" else "nvfp4"
-    return "none"
+def _drafting(config: dict[str, Any], counted: Census, layers: int) -> int:
+    """Parameters of the layers that draft: each about as large as one of the model's own."""
+    given = config.get("num_nextn_predict_layers") or config.get("mtp_num_hidden_layers") or 0
+    deep = counted.attention + counted.recurrent + counted.feed + counted.shared + counted.experts
+    return round(given * deep / layers)
+
+
+def _whisper(config: dict[str, Any]) -> Census | None:
+    """Encoder and decoder of Whisper: 4 and 8 square matrices of attention, 2 of feed-forward."""
+    if config.get("model_type") != "whisper":
+        return None
+    hidden = config["d_model"]
+    encoder = config["encoder_layers"] * hidden * (4 * hidden + 2 * config["encoder_ffn_dim"])
+    decoder = config["decoder_layers"] * hidden * (8 * hidden + 2 * config["decoder_ffn_dim"])
+    return Census(config["vocab_size"] * hidden, 0, decoder, 0, 0, 0, 0, encoder)

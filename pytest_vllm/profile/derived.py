@@ -2,19 +2,22 @@
 
 A ceiling is a bound that no server beats without speculation: the bytes that a step must read over the
 memory bandwidth, or its FLOPs over the peak. Capacity is an estimate from above: weights and KV cache are
-counted, the rest is guessed. Symbols: P parameters, B sequences, c tokens of context, K bytes of KV cache per
+counted by kind of layer, the rest is guessed. Symbols: P parameters, B sequences, c tokens of context, K bytes of KV cache per
 token, W bytes of weights that a step reads.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts import batch_defaults, flags
+from pytest_vllm.facts import batch_defaults, flags, version_of
+from pytest_vllm.profile.caches import KV_BYTES, CacheLayers, as_full
+from pytest_vllm.profile.capacity import Pool, Serving, pool
 from pytest_vllm.profile.hardware import GIB, Hardware, load_hardware
-from pytest_vllm.profile.modelfile import ModelFile, load_model, model_of_repo
+from pytest_vllm.profile.modelfile import ModelFile
+from pytest_vllm.profile.recognised import recognised
 from pytest_vllm.profile.units import Share
 
 if TYPE_CHECKING:
@@ -41,11 +44,13 @@ class Figures:
         profile: what they are about.
         hardware: one device; tensor-parallel-size of them work together.
         model: the checkpoint.
+        draft: the model that drafts for it; None without one, or where it is not known.
     """
 
     profile: Profile
     hardware: Hardware
     model: ModelFile
+    draft: ModelFile | None = None
 
     @property
     def args(self) -> dict[str, Any]:
@@ -79,14 +84,142 @@ class Figures:
         return int(asked or BLOCK.get(self.hardware.family, 16))
 
     @property
+    def stages(self) -> int:
+        """Pipeline-parallel stages."""
+        return int(self.args.get("pipeline-parallel-size", 1))
+
+    @property
+    def sharing(self) -> int:
+        """Devices that share the routed experts: those of all data-parallel replicas."""
+        return self.devices * int(self.args.get("data-parallel-size", 1))
+
+    @property
     def weight_bytes(self) -> float:
-        """Bytes of weights on each device."""
-        return self.model.weights / self.devices
+        """Bytes of weights on each device: the model's, adapters' and what drafts.
+
+        Tensor parallelism splits layers, pipeline parallelism shares them out, and data-parallel replicas hold
+        routed experts together and the rest each.
+        """
+        split = self.devices * self.stages
+        own = (self.model.weights - self.model.expert_bytes + self._repeated) / split
+        return own + self.model.expert_bytes / (self.sharing * self.stages) + self._adapters + self._drafting
+
+    @property
+    def _repeated(self) -> float:
+        """Bytes that are held more than once: keys' and values' projections of heads that TP cannot split."""
+        model, split = self.model, self.devices
+        if split <= model.kv_heads or any(not one.split for one in model.cache_layers):
+            return 0.0
+        growing = model.attention_layers or model.layers
+        return 2.0 * 2 * growing * model.hidden * model.head_dim * (split - model.kv_heads)
+
+    @property
+    def _adapters(self) -> float:
+        """Bytes of LoRA slots on each device: rank * (in + out) of every linear layer, 16 bits."""
+        if not self.args.get("enable-lora"):
+            return 0.0
+        rank, slots = int(self.args.get("max-lora-rank", 16)), int(self.args.get("max-loras", 1))
+        model = self.model
+        asked, kept = model.heads * model.head_dim, model.kv_heads * model.head_dim
+        wide = 2 * (model.hidden + asked) + 2 * (model.hidden + kept)
+        if not model.experts:
+            wide += 3 * (model.hidden + model.intermediate)
+        return 2.0 * slots * rank * model.layers * wide / (self.devices * self.stages)
+
+    @property
+    def speculation(self) -> dict[str, Any]:
+        """`speculative-config` as a table; empty without speculation, or where it is not one."""
+        given = self.args.get("speculative-config")
+        return (
+            {str(key).replace("-", "_"): value for key, value in given.items()}
+            if isinstance(given, dict)
+            else {}
+        )
+
+    @property
+    def drafted(self) -> int:
+        """Tokens that are drafted at once."""
+        given = self.speculation.get("num_speculative_tokens", 0)
+        return given if isinstance(given, int) else 0
+
+    @property
+    def _own_draft(self) -> bool:
+        """Whether the checkpoint's own layers draft."""
+        return "mtp" in str(self.speculation.get("method", "")) and bool(self.model.drafting_params)
+
+    @property
+    def _drafting(self) -> float:
+        if self.draft is not None:
+            split = int(self.speculation.get("draft_tensor_parallel_size") or self.devices)
+            return self.draft.weights / split
+        if self._own_draft:
+            return self.model.drafting_params * self.model.weights / self.model.params / self.devices
+        return 0.0
+
+    @property
+    def cache_dtype(self) -> str:
+        """The type of the KV cache; `auto` for types whose size is not known."""
+        given = str(self.args.get("kv-cache-dtype", "auto"))
+        return given if given in KV_BYTES else "auto"
+
+    @property
+    def cache_layers(self) -> list[CacheLayers]:
+        """Layers by kind of cache, those that draft among them."""
+        found = self.model.cache_layers
+        if self.draft is not None:
+            found = [*found, *self.draft.cache_layers]
+        elif self._own_draft and (full := next((one for one in found if one.grows), None)):
+            index = found.index(full)
+            more = full.model_copy(update={"layers": full.layers + 1})
+            found = [*found[:index], more, *found[index + 1 :]]
+        if self.args.get("disable-hybrid-kv-cache-manager") is True or self._older("0.10"):
+            found = as_full(found)
+        return found
+
+    def _older(self, version: str) -> bool:
+        key, bound = version_of(self.profile.server.vllm_version), version_of(version)
+        return key is not None and bound is not None and key < bound
+
+    @property
+    def length(self) -> int:
+        """max-model-len: as set in tokens, else the model's."""
+        given = self.args.get("max-model-len")
+        return given if isinstance(given, int) and given > 0 else self.model.context
+
+    @cached_property
+    def serving(self) -> Serving:
+        """What decides how the cache is shared out."""
+        asked = self.args.get("enable-prefix-caching")
+        caching = not self._older("0.28") if asked is None else bool(asked)
+        if self.args.get("no-enable-prefix-caching") is True:
+            caching = False
+        asynchronous = not (
+            self.args.get("no-async-scheduling") is True or self.args.get("async-scheduling") is False
+        )
+        return Serving(
+            split=self.devices,
+            stages=self.stages,
+            dtype=self.cache_dtype,
+            block=self.block_size,
+            length=self.length,
+            in_flight=self.max_num_batched_tokens * (1 if self._older("0.21") or not asynchronous else 2),
+            drafted=self.drafted,
+            caching=caching,
+            by_length=not self._older("0.20.1"),
+        )
+
+    @cached_property
+    def pool(self) -> Pool | None:
+        """How the KV cache is shared out; None for models without one and for kinds that are not understood."""
+        return pool(self.cache_layers, self.serving)
 
     @property
     def kv_bytes_per_token(self) -> int:
-        """Bytes of KV cache per token over all devices: K = 2 * layers * KV heads * head width * bytes."""
-        return self.model.kv_bytes_per_token(str(self.args.get("kv-cache-dtype", "auto")))
+        """Bytes of KV cache per token over all devices, of layers that grow with the context.
+
+        K = 2 * layers * KV heads * head width * bytes; what each device holds for itself counts for each.
+        """
+        return self.model.kv_bytes_per_token(self.cache_dtype, self.devices)
 
     @property
     def utilization(self) -> float:
@@ -117,14 +250,21 @@ class Figures:
 
     @property
     def kv_cache_tokens(self) -> int:
-        """Tokens that fit: whole blocks of K bytes per token. An upper bound for hybrid models."""
-        return int(self.kv_cache_bytes // (self.kv_bytes_per_token * self.block_size)) * self.block_size
+        """Tokens that fit, as vLLM logs them; 0 where the kind of cache is not understood."""
+        return self.pool.tokens(self.kv_cache_bytes / self.devices, self.serving) if self.pool else 0
+
+    @property
+    def request_bytes(self) -> float | None:
+        """Bytes that one sequence of max-model-len needs on each device; None where it is not known."""
+        return self.pool.request_bytes if self.pool else None
 
     @property
     def full_contexts(self) -> float | None:
         """Sequences of `max-model-len` tokens that fit at once; None when the length is not set in tokens."""
         length = self.args.get("max-model-len")
-        return self.kv_cache_tokens / length if isinstance(length, int) and length > 0 else None
+        if self.pool is None or not isinstance(length, int) or length <= 0:
+            return None
+        return self.kv_cache_bytes / self.devices / self.pool.request_bytes
 
     def step_seconds(self, batch: int, context: int) -> float:
         """The least time of a decode step: max((W(B) + B*c*K) / bandwidth, 2*P_active*B / FLOPs)."""
@@ -141,7 +281,12 @@ class Figures:
 
     def batch(self, streams: int, context: int = CONTEXT) -> int:
         """How many of these streams run at once: no more than `max-num-seqs`, nor than the cache holds."""
-        return max(1, min(streams, self.max_num_seqs, self.kv_cache_tokens // max(context, 1)))
+        length = max(context, 1)
+        held = pool(self.cache_layers, replace(self.serving, length=length, drafted=0, caching=False))
+        most = min(streams, self.max_num_seqs)
+        if held is None:  # no cache, or of a kind that is not understood: nothing limits them for certain
+            return max(1, most)
+        return max(1, min(most, int(self.kv_cache_bytes / self.devices // held.request_bytes)))
 
     def aggregate_ceiling(self, streams: int, context: int = CONTEXT) -> float:
         """Tokens per second of all streams together; those that do not fit wait."""
@@ -163,7 +308,7 @@ class Figures:
             case "prefill-tok-s":
                 return self.prefill_ceiling()
             case "kv-cache-tokens":
-                return float(self.kv_cache_tokens)
+                return float(self.kv_cache_tokens) if self.pool else None
             case "kv-cache":
                 return self.kv_cache_bytes
         return None
@@ -181,7 +326,7 @@ class Figures:
             "weight-bytes": round(self.weight_bytes),
             "kv-bytes-per-token": self.kv_bytes_per_token,
             "kv-cache-bytes": round(self.kv_cache_bytes),
-            "kv-cache-tokens": self.kv_cache_tokens,
+            "kv-cache-tokens": self.kv_cache_tokens if self.pool else None,
             "full-contexts": _rounded(self.full_contexts),
             "max-num-seqs": self.max_num_seqs,
             "decode-tok-s": _rounded(self.decode_ceiling()),
@@ -202,8 +347,10 @@ def _rounded(value: float | None) -> float | None:
 
 
 def figures_of(profile: Profile, rootdir: Path) -> Figures | None:
-    """The figures of a profile; None when it names no hardware, or no model that has a file."""
-    model = profile.model or model_of_repo(profile.server.model, rootdir)
-    if profile.hardware is None or model is None:
+    """The figures of a profile; None when it names no hardware, or no model that is known."""
+    if profile.hardware is None:
         return None
-    return Figures(profile, load_hardware(profile.hardware, rootdir), load_model(model, rootdir))
+    model = recognised(profile, rootdir).model
+    if model is None or not model.certain:  # a speed is not judged by the figures of a likeness
+        return None
+    return Figures(profile, load_hardware(profile.hardware, rootdir), model)

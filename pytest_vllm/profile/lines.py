@@ -16,14 +16,6 @@ _FILLER = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _PLAIN = re.compile(r"[^,\]\}\n#]*")
 
 
-def line_of(text: str, path: Path) -> int:
-    """The line (from 1) of a key, or of the nearest table around it; 1 when there is none."""
-    known = lines(text)
-    while path and path not in known:
-        path = path[:-1]
-    return known.get(path, 1)
-
-
 def lines(text: str) -> dict[Path, int]:
     """Every key's path and line; entries of lists count from 0."""
     return _Scanner(text).run()

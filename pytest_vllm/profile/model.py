@@ -44,6 +44,27 @@ Volume = Annotated[str, AfterValidator(values.volume)]
 Args = Annotated[dict[str, Any], AfterValidator(checked_args)]
 
 
+class TlsPart(Part):
+    """`[server.tls]`: whom the gate trusts beside the system's authorities, and what it shows of itself.
+
+    Paths count from where pytest runs; `~` is the home of who runs it.
+    """
+
+    ca: str | None = None
+    """File (or folder) of the authorities that signed the server's certificate, in PEM."""
+    certificate: str | None = None
+    """File of the client certificate to show, in PEM; its key may lie in the same file."""
+    key: str | None = None
+    """File of the client certificate's key, not encrypted."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> TlsPart:
+        """A key needs the certificate that it belongs to."""
+        if self.key and not self.certificate:
+            raise faults([(("key",), "a key alone shows nothing: name its certificate too")])
+        return self
+
+
 class ServerPart(Part):
     """`[server]`: what to start and where."""
 
@@ -56,7 +77,11 @@ class ServerPart(Part):
     served_model_name: str | None = None
     """The name that requests use; the model itself unless told otherwise."""
     url: str | None = None
-    """Base URL of a server that runs already, without `/v1` (launcher attach)."""
+    """Where a server runs already (launcher attach): base URL without `/v1`, or `unix:/run/vllm.sock`."""
+    tls: TlsPart = Field(default_factory=TlsPart)
+    """How TLS is spoken with it."""
+    proxy: Annotated[str | None, AfterValidator(values.proxy)] = None
+    """`http://HOST:PORT` for every address, or `none`; left out: `http_proxy` and its kin count."""
     api_key: Annotated[Secret | None, BeforeValidator(values.reference)] = None
     """The key that the server asks for, by reference."""
     gpus: Gpus = None
@@ -262,7 +287,7 @@ class Profile(Part):
     hardware: str | None = None
     """The hardware file: memory, bandwidth and FLOPs."""
     model: str | None = None
-    """The model file: layers, heads, bytes per weight."""
+    """The model file: layers, heads, bytes per weight; or the path of a config.json."""
     server: ServerPart = Field(default_factory=ServerPart)
     boot: BootPart = Field(default_factory=BootPart)
     record: RecordPart = Field(default_factory=RecordPart)

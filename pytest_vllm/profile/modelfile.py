@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
+from pytest_vllm.profile.caches import KV_BYTES, CacheLayers, Kind
 from pytest_vllm.profile.reference import file_names, files, read_file
 from pytest_vllm.profile.table import Part, faults
 
@@ -27,12 +28,34 @@ BYTES_PER_WEIGHT = {
     "gptq": 0.5 + 2.5 / 128,
     "nvfp4": 0.5 + 1 / 16,
     "mxfp4": 0.5 + 1 / 32,
+    "int4": 0.5 + 2 / 128,
+    "int8": 1.0,
+    "gguf-q2_k": 0.33,
+    "gguf-q3_k_m": 0.489,
+    "gguf-q4_0": 0.5625,
+    "gguf-q4_k_m": 0.606,
     "gguf-q5_k_m": 0.709,
+    "gguf-q6_k": 0.82,
+    "gguf-q8_0": 1.0625,
 }
-#: Bytes of one element of the KV cache.
-KV_BYTES = {"auto": 2, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
 
-Quantization = Literal["none", "fp8", "awq", "gptq", "nvfp4", "mxfp4", "gguf-q5_k_m"]
+Quantization = Literal[
+    "none",
+    "fp8",
+    "awq",
+    "gptq",
+    "nvfp4",
+    "mxfp4",
+    "int4",
+    "int8",
+    "gguf-q2_k",
+    "gguf-q3_k_m",
+    "gguf-q4_0",
+    "gguf-q4_k_m",
+    "gguf-q5_k_m",
+    "gguf-q6_k",
+    "gguf-q8_0",
+]
 
 
 class ModelFile(Part):
@@ -102,6 +125,20 @@ class ModelFile(Part):
     """The classes of a classifier, in order; one for a reranker."""
     sampling: dict[str, float] = Field(default_factory=dict)
     """What the checkpoint's generation_config.json sets, by vLLM's names: temperature, top_p, top_k, …."""
+    caches: list[CacheLayers] = Field(default_factory=list)
+    """Layers by kind of cache; derived from the shape unless told."""
+    keeps_cache: bool = True
+    """Whether it keeps a cache at all: encoders for embeddings and scores do not."""
+    plain_params: int = 0
+    """Parameters beside the embeddings that stay in 16 bits although the checkpoint is quantised."""
+    weight_width: float = 0
+    """Bytes per weight of quantised layers, where the usual for the quantisation is not right."""
+    expert_quantization: Quantization | None = None
+    """How routed experts are stored, where not as the rest."""
+    drafting_params: int = 0
+    """Parameters of the layers that draft (MTP), which are loaded only to speculate."""
+    certain: bool = True
+    """Whether it is this checkpoint for certain; otherwise it was taken for it by its name."""
     source: str
     """Where the figures come from."""
     note: str = ""
@@ -139,7 +176,22 @@ class ModelFile(Part):
     def counted_weights(self) -> float:
         """The same, counted from the shape: perf.md C.3, formula 1."""
         embeddings = self.embedding_params * (1 if self.tied_embeddings else 2)
-        return (self.params - embeddings) * BYTES_PER_WEIGHT[self.quantization] + embeddings * self.head_bytes
+        rest = self.params - embeddings - self.expert_params - self.plain_params
+        stored = rest * self._width + self.plain_params * 2 + embeddings * self.head_bytes
+        return stored + self.expert_bytes
+
+    @property
+    def _width(self) -> float:
+        return self.weight_width or BYTES_PER_WEIGHT[self.quantization]
+
+    @property
+    def _expert_width(self) -> float:
+        return BYTES_PER_WEIGHT[self.expert_quantization] if self.expert_quantization else self._width
+
+    @property
+    def expert_bytes(self) -> float:
+        """Bytes of all routed experts in memory."""
+        return self.expert_params * self._expert_width
 
     def step_bytes(self, batch: int = 1) -> float:
         """Bytes of weights that one decode step of `batch` sequences reads.
@@ -149,20 +201,37 @@ class ModelFile(Part):
         """
         if self.read_bytes and not self.experts:
             return float(self.read_bytes)
-        per_weight = BYTES_PER_WEIGHT[self.quantization]
         embeddings = self.embedding_params * (1 if self.tied_embeddings else 2)
-        always = (
-            self.params - embeddings - self.expert_params
-        ) * per_weight + self.embedding_params * self.head_bytes
+        rest = self.params - embeddings - self.expert_params - self.plain_params
+        always = rest * self._width + self.plain_params * 2 + self.embedding_params * self.head_bytes
         if not self.experts:
             return always
         touched = 1 - (1 - self.experts_per_token / self.experts) ** batch
-        return always + self.expert_params * per_weight * touched
+        return always + self.expert_bytes * touched
 
-    def kv_bytes_per_token(self, cache_dtype: str = "auto") -> int:
-        """Bytes of KV cache per token: 2 * layers with attention * KV heads * head width * bytes."""
-        layers = self.attention_layers or self.layers
-        return 2 * layers * self.kv_heads * self.head_dim * KV_BYTES.get(cache_dtype, 2)
+    @property
+    def cache_layers(self) -> list[CacheLayers]:
+        """Layers by kind of cache: as told, else from attention-layers, kv-heads, head-dim and state-bytes.
+
+        A hybrid model whose state is not known has layers of an unknown kind.
+        """
+        if self.caches or not self.keeps_cache:
+            return self.caches
+        growing = self.attention_layers or self.layers
+        made = [CacheLayers(kind="full", layers=growing, kv_heads=self.kv_heads, width=2 * self.head_dim)]
+        if left := self.layers - growing:
+            kind: Kind = "state" if self.state_bytes else "unknown"
+            made.append(CacheLayers(kind=kind, layers=left, state_bytes=self.state_bytes))
+        return made
+
+    def kv_bytes_per_token(self, cache_dtype: str = "auto", split: int = 1) -> int:
+        """Bytes of KV cache per token on all of `split` GPUs, of the layers that grow with the context.
+
+        What every GPU holds for itself, latents and KV heads that are fewer than the GPUs, counts as often.
+        """
+        dtype = cache_dtype if cache_dtype in KV_BYTES else "auto"
+        growing = [one for one in self.cache_layers if one.grows]
+        return round(split * sum(one.layers * one.token_bytes(dtype, split) for one in growing))
 
 
 def model_names(rootdir: Path) -> list[str]:

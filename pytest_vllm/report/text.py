@@ -46,10 +46,6 @@ class Style:
         """A heading."""
         return self._in(_BOLD, text)
 
-    def faint(self, text: str) -> str:
-        """What may be skipped."""
-        return self._in(_FAINT, text)
-
     def _in(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.color and text else text
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_vllm.wire.recording import Recording, Request
 
@@ -164,11 +164,6 @@ class Redactor:
 def is_distinctive(secret: str) -> bool:
     """Whether a secret can be searched for without hitting ordinary words."""
     return len(secret) >= 8 or (len(secret) >= 5 and not secret.isalpha())
-
-
-def secrets_of(environ: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
-    """The values that these environment variables hold, without the unset ones."""
-    return tuple(environ[name] for name in names if environ.get(name))
 
 
 def _forms(secret: str) -> set[bytes]:

@@ -59,8 +59,8 @@ def test_no_arguments_print_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--help` explains a command and runs nothing; `sim` and `replay` pass it on."""
-    if command in ("sim", "replay"):
+    """`--help` explains a command and runs nothing; `sim` passes it on."""
+    if command == "sim":
         return
     assert main([command, "--help"]) == 0
     assert capsys.readouterr().out.startswith(f"Usage: pytest-vllm {command}")
@@ -216,8 +216,23 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
             ["profils"],
             f"unknown command 'profils'; did you mean 'profiles'? (one of {', '.join(COMMANDS)})",
         ),
-        (["show"], "Missing argument 'name'. (see pytest-vllm --help)"),
-        (["profiles", "--jsn"], "No such option: --jsn (Possible options: --json) (see pytest-vllm --help)"),
+        (["show"], "missing argument NAME (see pytest-vllm show --help)"),
+        (
+            ["profiles", "--jsn"],
+            (
+                "unknown option '--jsn'; did you mean '--json'? (one of --help, --json, --rootdir) "
+                "(see pytest-vllm profiles --help)"
+            ),
+        ),
+        (["--hlep"], "unknown option '--hlep'; did you mean '--help'? (one of --help)"),
+        (["show", "sim", "too"], "unexpected argument 'too' (see pytest-vllm show --help)"),
+        (["show", "sim", "--rootdir"], "--rootdir needs a value (see pytest-vllm show --help)"),
+        (
+            ["show", "sim", "--json=1"],
+            "--json takes no value, and was given '1' (see pytest-vllm show --help)",
+        ),
+        (["replay"], "missing argument FOLDER (see pytest-vllm replay --help)"),
+        (["preflight", "sim", "--sarif", "/dev/null/x.sarif"], "/dev/null: File exists"),
         (["profiles", "--rootdir", "no-such"], "no folder no-such"),
         (
             ["replay", "no-such"],

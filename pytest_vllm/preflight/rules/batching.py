@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pytest_vllm.preflight.rule import ERROR, NOTE, WARNING, Finding, drop, put, rule
-from pytest_vllm.profile.modelfile import KV_BYTES
+from pytest_vllm.profile.caches import KV_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def hybrid_block(of: Deployment) -> int:
     2 * KV heads * head width * bytes, up to the next multiple of 16. Drafts make the state larger.
     """
     model = of.model
-    if model is None or not model.state_bytes:
+    if model is None or not model.state_bytes or any(one.kind == "mla" for one in model.cache_layers):
         return 0
     parts = of.split
     heads = max(model.kv_heads // parts, 1)
@@ -92,12 +92,13 @@ def block_hybrid(of: Deployment) -> Iterator[Finding]:
     if caching and 0 < tokens < block:
         set_ = f"{_TOKENS} is {tokens:,}" if of.has(_TOKENS) else f"{_TOKENS} is {tokens:,} by default"
         title = of.model.title if of.model else ""
+        certain = of.model is not None and of.model.certain
         yield Finding(
             of.key(_TOKENS),
             f"{set_}, a cache block of {title} has {block:,} tokens",
             "with prefix caching a step must hold a whole block: vLLM refuses, or the first request hangs",
             put(of.key(_TOKENS), max(4096, 1 << (block - 1).bit_length())),
-            severity=ERROR if of.has(_TOKENS) and not of.at_least("0.33.0") else WARNING,
+            severity=ERROR if of.has(_TOKENS) and certain and not of.at_least("0.33.0") else WARNING,
         )
 
 

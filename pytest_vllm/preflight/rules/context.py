@@ -32,7 +32,7 @@ def beyond_model(of: Deployment) -> Iterator[Finding]:
         f"max-model-len is {length:,}, {model.title} has {model.context:,} positions",
         f"{_LONGER} lets it start; answers beyond are garbage" if allowed else "vLLM refuses to start",
         put(of.key(_FLAG), model.context),
-        severity=WARNING if allowed else ERROR,
+        severity=WARNING if allowed or not model.certain else ERROR,
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 from pytest_vllm.preflight.rule import ERROR, NOTE, WARNING, Finding, drop, put, rule
+from pytest_vllm.profile.capacity import pool
 from pytest_vllm.profile.derived import FIXED_OVERHEAD
 from pytest_vllm.profile.hardware import GIB
 
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_vllm.preflight.deployment import Deployment
+    from pytest_vllm.profile.derived import Figures
 
 _SHARE = "gpu-memory-utilization"
 _KEY = "server.args.gpu-memory-utilization"
@@ -96,13 +100,24 @@ def weights(of: Deployment) -> Iterator[Finding]:
     need, budget = figures.weight_bytes, part * figures.hardware.memory_bytes
     if need > budget and part <= 1:
         fits = need + FIXED_OVERHEAD < 0.92 * figures.hardware.memory_bytes
+        count = ceil(need * figures.devices / (0.9 * figures.hardware.memory_bytes))
+        more = f"at least {count} such GPUs" if count > figures.devices else "more GPUs"
         yield Finding(
             of.key(_SHARE),
             f"{figures.model.title} needs {gib(need)} of weights per GPU, vLLM may take {gib(budget)} "
             f"({part:g} of {gib(figures.hardware.memory_bytes)})",
-            "out of memory while loading",
-            advice="a larger share" if fits else "more GPUs, or a checkpoint with fewer bits",
+            "out of memory while loading" if _certain(figures) else f"out of memory while loading, {_IF}",
+            advice="a larger share" if fits else f"{more}, or a checkpoint with fewer bits",
+            severity=ERROR if _certain(figures) else WARNING,
         )
+
+
+#: What holds only if a model that was taken for another by its name is stored as that one.
+_IF = "if the model is what its name says"
+
+
+def _certain(figures: Figures) -> bool:
+    return figures.model.certain
 
 
 @rule("memory.cache-for-context", ERROR, source="vllm/v1/core/kv_cache_utils.py check_enough_kv_cache_memory")
@@ -111,28 +126,35 @@ def cache_for_context(of: Deployment) -> Iterator[Finding]:
     figures, length = of.sized, of.max_model_len
     if figures is None or length is None or not on_gpu(of) or share(of) > 1:
         return
-    if (
-        of.whole("pipeline-parallel-size", 1) > 1
-        or figures.weight_bytes > share(of) * figures.hardware.memory_bytes
-    ):
+    budget = share(of) * figures.hardware.memory_bytes
+    if figures.weight_bytes > budget or (needed := figures.request_bytes) is None:
         return
-    per_token = figures.kv_bytes_per_token
-    most = (share(of) * figures.hardware.memory_bytes - figures.weight_bytes) * figures.devices
     asked = of.number("kv-cache-memory-bytes")
-    most = asked * figures.devices if asked else most
-    likely = figures.kv_cache_bytes
-    if likely >= length * per_token:
+    most = asked or budget - figures.weight_bytes
+    likely = figures.kv_cache_bytes / figures.devices
+    if likely >= needed:
         return
-    certain = most < length * per_token
-    fits = int(likely // per_token // 1024 * 1024)
+    certain = most < needed and _certain(figures)
+    fits = longest(figures, likely)
     yield Finding(
         of.key("max-model-len"),
-        f"one sequence of {length:,} tokens needs {gib(length * per_token)} of KV cache, "
-        f"{gib(most if certain else likely)} are left beside {gib(figures.weight_bytes)} of weights",
+        f"one sequence of {length:,} tokens needs {gib(needed)} of KV cache per GPU, "
+        f"{gib(most if most < needed else likely)} are left beside {gib(figures.weight_bytes)} of weights",
         "vLLM refuses to start" if certain else "vLLM will probably refuse to start",
         put(of.key("max-model-len"), fits) if fits >= 2048 else None,
         severity=ERROR if certain else WARNING,
     )
+
+
+def longest(figures: Figures, available: float) -> int:
+    """The longest context of whole 1,024 tokens of which one sequence fits; 0 when none does."""
+    low, high = 0, figures.length // 1024
+    while low < high:
+        middle = (low + high + 1) // 2
+        held = pool(figures.cache_layers, replace(figures.serving, length=middle * 1024))
+        fits = held is not None and held.request_bytes <= available
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low * 1024
 
 
 @rule("memory.few-sequences", NOTE, source="memory * share, less weights, activations and 1.5 GB")

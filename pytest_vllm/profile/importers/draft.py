@@ -32,9 +32,9 @@ class Draft:
         self.volumes: list[str] = []
         self.deployment: dict[str, Any] = {"kind": kind}
         self.expect: dict[str, Any] = {}
-        self.hardware = ""
         self.seen: dict[str, str] = {}
         self.passed: set[str] = set()
+        self.hardware = ""
         self._notes: list[tuple[int, str]] = []
         self._lines: dict[tuple[str, ...], int] = {}
 

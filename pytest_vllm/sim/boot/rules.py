@@ -6,7 +6,6 @@ and "config" end the API server, "engine" ends the engine core first.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -297,8 +296,3 @@ def _too_long(d: Deployment) -> str | None:
         "or decreasing "
         f"`max_model_len` when initializing the engine. {_SEE}"
     )
-
-
-def shown_environment(environ: dict[str, str]) -> list[str]:
-    """Names of VLLM_* variables."""
-    return sorted(name for name in environ if re.match(r"VLLM_[A-Z]", name))

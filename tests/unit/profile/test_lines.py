@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_vllm.profile.lines import line_of, lines
+from pytest_vllm.profile.lines import lines
 
 TEXT = '''# a comment with ["brackets"]
 extends = "x" # and another
@@ -65,12 +65,6 @@ def test_every_key_has_its_line() -> None:
         ("waive", 1, "more"): 21,
         ("waive", 1, "more", "y"): 22,
     }
-
-
-def test_a_key_that_is_not_written_is_placed_at_its_table() -> None:
-    """What is missing has no line of its own."""
-    assert line_of(TEXT, ("server", "gpus")) == 4
-    assert line_of(TEXT, ("nowhere",)) == 1
 
 
 KEYS = st.sampled_from(["a", "b-c", "d_e", "f1"])

@@ -98,5 +98,5 @@ def test_colour_is_support_only() -> None:
     coloured, plain = Style(color=True), Style()
 
     assert coloured.bad("no") == "\x1b[1;31mno\x1b[0m"
-    paints = (plain.bad, plain.good, plain.doubtful, plain.faint, plain.strong)
+    paints = (plain.bad, plain.good, plain.doubtful, plain.strong)
     assert {paint("no") for paint in paints} == {"no"}

@@ -15,7 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_vllm.wire.recording import Recording, Request, dump
-from pytest_vllm.wire.redact import HIDDEN, Redactor, is_distinctive, secrets_of
+from pytest_vllm.wire.redact import HIDDEN, Redactor, is_distinctive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,7 +214,3 @@ def test_a_redactor_can_learn() -> None:
 )
 def test_words_are_not_distinctive(secret: str, distinctive: bool) -> None:
     assert is_distinctive(secret) is distinctive
-
-
-def test_secrets_come_from_the_environment() -> None:
-    assert secrets_of({"A": "1", "B": ""}, ["A", "B", "C"]) == ("1",)

@@ -1,0 +1,145 @@
+"""Makes the catalogue of models, `fixtures/models/catalogue.json`, from the config.json of each.
+
+    python -m tools.models FOLDER
+
+FOLDER holds files named `owner--name_config.json` as AIConfigurator ships them in `model_configs`; models that it
+lacks are in `models_written.json` beside this file, with the parameters that their repository publishes. Only keys
+that `pytest_vllm.profile.checkpoint` reads are kept, and of long lists of modules one name for each part.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+TARGET = HERE.parent / "fixtures" / "models" / "catalogue.json"
+_DROPPED = [
+    "_name_or_path",
+    "auto_map",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "initializer_range",
+    "torch_dtype",
+    "dtype",
+    "transformers_version",
+    "use_cache",
+    "hidden_act",
+    "rms_norm_eps",
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "id2label",
+    "label2id",
+    "attention_dropout",
+    "attention_bias",
+    "norm_topk_prob",
+    "router_aux_loss_coef",
+    "scoring_func",
+    "topk_method",
+    "topk_group",
+    "n_group",
+    "routed_scaling_factor",
+    "hidden_dropout",
+    "architectures_of",
+    "task_specific_params",
+]
+_SEEING = ["vision_config", "audio_config"]
+_TOWER = [
+    "hidden_size",
+    "d_model",
+    "embed_dim",
+    "num_hidden_layers",
+    "depth",
+    "encoder_layers",
+    "intermediate_size",
+    "encoder_ffn_dim",
+    "spatial_merge_size",
+    "out_hidden_size",
+    "deepstack_visual_indexes",
+    "model_type",
+]
+_LISTED = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
+_PARTS = ("self_attn", ".attn.", "linear_attn", "mixer", "shared_expert")
+_KEPT_OF_QUANTISATION = ("quant_method", "quant_algo", "moe_quant_algo", "format", "bits", "group_size")
+
+
+def reduced(config: dict[str, Any]) -> dict[str, Any]:
+    """The keys that matter."""
+    kept = {
+        name: value
+        for name, value in config.items()
+        if name not in _DROPPED and value is not None and not isinstance(value, bool | str | dict | list)
+    }
+    kept |= {name: True for name, value in config.items() if value is True}
+    for name in ("architectures", "model_type", "hybrid_override_pattern", "mlp_hidden_act", "expert_dtype"):
+        if name in config:
+            kept[name] = config[name]
+    for name in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype", "tie_word_embeddings"):
+        if name in config:
+            kept[name] = config[name]
+    for name, value in config.items():
+        if isinstance(value, list) and value and all(isinstance(one, str | int) for one in value):
+            kept[name] = value
+        if name in _SEEING and isinstance(value, dict):
+            kept[name] = {key: value[key] for key in _TOWER if value.get(key) is not None}
+        if name in ("text_config", "llm_config", "language_config"):
+            kept[name] = reduced(value)
+        if name == "linear_attn_config":
+            kept[name] = value
+        if name in ("block_configs", "sparse_attention_config"):
+            kept[name] = ["left out"]
+    if quantised := config.get("quantization_config"):
+        kept["quantization_config"] = _quantised(quantised)
+    return {name: value for name, value in kept.items() if name not in _DROPPED}
+
+
+def _quantised(config: dict[str, Any]) -> dict[str, Any]:
+    from pytest_vllm.profile.stored import names_part  # noqa: PLC0415 - the tool runs beside the package
+
+    kept = {name: config[name] for name in _KEPT_OF_QUANTISATION if config.get(name) is not None}
+    left = [str(one) for key in _LISTED for one in config.get(key) or ()]
+    parts = [part for part in _PARTS if any(names_part(name, part) for name in left)]
+    if parts:
+        kept["ignore"] = parts
+    if groups := config.get("config_groups"):
+        weights = next(iter(groups.values())).get("weights") or {}
+        kept["config_groups"] = {"group_0": {"weights": {one: weights.get(one) for one in _GROUPED}}}
+    for algorithm in ("NVFP4", "MXFP4"):
+        if algorithm in json.dumps(config.get("quantized_layers", {})):
+            kept.setdefault("quant_algo", algorithm)
+            kept["quant_algo"] = algorithm
+    return kept
+
+
+_GROUPED = ("num_bits", "type", "group_size")
+
+
+def rows(folder: Path) -> dict[str, dict[str, Any]]:
+    """All models by repository."""
+    found: dict[str, dict[str, Any]] = {}
+    for written in json.loads((HERE / "models_written.json").read_text("utf-8")):
+        source = "config.json of the repository; its parameters agree with the published number"
+        found[written["repo"]] = {
+            "source": source,
+            "billions": written["billions"],
+            "config": written["config"],
+        }
+    for file in sorted(folder.glob("*_config.json")):
+        owner, _, name = file.name.removesuffix("_config.json").partition("--")
+        source = f"config.json of the repository, as in aiconfigurator-core: model_configs/{file.name}"
+        found[f"{owner}/{name}"] = {"source": source, "config": reduced(json.loads(file.read_text("utf-8")))}
+    return dict(sorted(found.items()))
+
+
+def main(folder: Path) -> None:
+    """Writes the catalogue, one model a line."""
+    lines = [f"{json.dumps(name)}: {json.dumps(row, sort_keys=True)}" for name, row in rows(folder).items()]
+    TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
