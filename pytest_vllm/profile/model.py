@@ -95,7 +95,7 @@ class ServerPart(Part):
     ipc: str | None = None
     """IPC namespace: `host` or `private`."""
     devices: list[str] = Field(default_factory=list)
-    """Devices that are not NVIDIA's GPUs: `/dev/kfd`, `/dev/dri`, `/dev/infiniband/uverbs0:/dev/…:rwm`, CDI names."""
+    """Devices that are not NVIDIA's GPUs: `/dev/kfd`, `/dev/dri:/dev/dri:rwm`, CDI names."""
     cap_add: list[str] = Field(default_factory=list)
     """Capabilities that the container gets: `SYS_PTRACE`, `IPC_LOCK`."""
     cap_drop: list[str] = Field(default_factory=list)

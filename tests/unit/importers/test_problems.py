@@ -164,14 +164,6 @@ PROBLEMS = {
         "[Pod]\nPodName=x\n",
         ": a Quadlet pod: it starts no server by itself; name the .container file that starts vLLM in it",
     ),
-    "a Dockerfile": (
-        "Dockerfile",
-        "FROM vllm/vllm-openai\nENTRYPOINT python3 -m vllm.entrypoints.openai.api_server --model a/b\n",
-        (
-            ": it looks like a Dockerfile; build it, and give the docker run line or compose file "
-            "that starts its image"
-        ),
-    ),
     "an image that is no text": (
         "a.yaml",
         f"services:\n  vllm:\n    {VLLM}\n    shm_size: big\n",
