@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.schemas import schema_faults
-from pytest_vllm.wire.recording import NOT_SENT, Undecided
+from pytest_vllm.wire.failure import Failure
+from pytest_vllm.wire.recording import Undecided
 from pytest_vllm.wire.sse import strict_json
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def unexpected(recordings: Iterable[Recording]) -> list[str]:
     Raises Undecided when nothing is wrong but some were never sent, because the server had stopped before.
     """
     meant = [one for one in recordings if one.request.expect is not None and one.request.path]
-    unsent = [one for one in meant if one.status is None and one.error.startswith(NOT_SENT)]
+    unsent = [one for one in meant if one.failure is Failure.NOT_SENT]
     wrong = [
         f"{one.key}: {one.status or one.error or 'no response'}, not {one.request.expect}"
         for one in meant

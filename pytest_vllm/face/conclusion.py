@@ -16,6 +16,7 @@ from pytest_vllm.decide.verdict import Verdict, decide
 from pytest_vllm.decide.waivers import stale_waivers
 from pytest_vllm.face import judgement as judge
 from pytest_vllm.face.baselines import comparisons, save_baseline
+from pytest_vllm.launch.attach import proxy_in_front
 from pytest_vllm.locate import VERSION
 from pytest_vllm.profile.known import known_faults, parser_faults
 from pytest_vllm.report import terminal
@@ -48,7 +49,19 @@ def header(session: GateSession, config: pytest.Config) -> list[str]:
     profiles = session.profiles.values()
     lines = terminal.header_lines(profiles, session.folder, session.options, style=style_of(config))
     notes = [f"vllm: {note}" for note in session.notes]
-    return [*lines, *notes, *_preflight(session, config)]
+    return [*lines, *_proxies(session), *notes, *_preflight(session, config)]
+
+
+def _proxies(session: GateSession) -> list[str]:
+    """What lies between this machine and the server, since it is judged with it."""
+    if session.replaying:
+        return []
+    found = {name: proxy_in_front(profile) for name, profile in session.profiles.items()}
+    return [
+        f"vllm: {name} is reached through the proxy {proxy}: its faults would look like the server's"
+        for name, proxy in found.items()
+        if proxy
+    ]
 
 
 def _preflight(session: GateSession, config: pytest.Config) -> list[str]:
@@ -116,6 +129,9 @@ def _selection(session: GateSession, name: str) -> str:
         return f"--vllm-replay={shown_path(options.replay)}"
     words = [f"--vllm-profile={given}" for given in options.profiles if _is_named(given, name)]
     words += [f"--vllm-url={options.url}"] if options.url else []
+    way = {"ca-file": options.ca_file, "client-cert": options.client_cert, "client-key": options.client_key}
+    words += [f"--vllm-{option}={shown_path(path)}" for option, path in way.items() if path]
+    words += [f"--vllm-proxy={options.proxy}"] if options.proxy else []
     words += [f"--vllm-launcher={options.launcher}"] if options.launcher else []
     words += [f"--vllm-image={options.image}"] if options.image else []
     words += [f"--vllm-defect={defect}" for defect in options.defects]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_vllm.run.gauges import Reading
     from pytest_vllm.run.restart import Restart
     from pytest_vllm.wire.metrics import Metrics
+    from pytest_vllm.wire.policy import Route
     from pytest_vllm.wire.server import Capability, Server
 
 TIMEOUT = 120.0
@@ -160,7 +162,8 @@ def vllm_http(vllm_live_server: Server) -> Iterator[httpx.Client]:
 
     key = vllm_live_server.api_key
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    with httpx.Client(base_url=vllm_live_server.url, headers=headers, timeout=TIMEOUT) as client:
+    route, way = _way(vllm_live_server, httpx.Client)
+    with httpx.Client(base_url=route.http_url, headers=headers, timeout=TIMEOUT, **way) as client:
         yield client
 
 
@@ -169,7 +172,11 @@ def vllm_client(vllm_live_server: Server) -> Iterator[openai.OpenAI]:
     """An openai client of the server; it does not retry, so that a failure is seen."""
     import openai  # noqa: PLC0415
 
-    with openai.OpenAI(**_openai(vllm_live_server)) as client:
+    route, way = _way(vllm_live_server, openai.DefaultHttpxClient)
+    with (
+        openai.DefaultHttpxClient(**way) as carrier,
+        openai.OpenAI(**_openai(vllm_live_server, route), http_client=carrier) as client,
+    ):
         yield client
 
 
@@ -214,9 +221,32 @@ class MetricsDelta:
         return Metrics(self._client.get("/metrics").raise_for_status().text)
 
 
-def _openai(server: Server) -> dict[str, Any]:
+def _way(server: Server, client: type) -> tuple[Route, dict[str, Any]]:
+    """The route to the server, and settings of an HTTP client that follows it.
+
+    The client's own library makes the transport: newer versions of openai use another one than httpx.
+    """
+    from pytest_vllm.wire.policy import route_to  # noqa: PLC0415 - only such tests pay for it
+
+    library: Any = next(
+        sys.modules[one.__module__.partition(".")[0]]
+        for one in client.__mro__
+        if one.__module__.startswith("httpx")
+    )
+    route = route_to(server.url, server.access)
+    way: dict[str, Any] = {"verify": route.tls} if route.tls else {}
+    if route.unix:
+        way["uds"] = route.unix
+    if route.proxy:
+        login = {"Proxy-Authorization": route.proxy.login} if route.proxy.login else {}
+        way["proxy"] = library.Proxy(route.proxy.url, headers=login)
+    made = library.AsyncHTTPTransport if issubclass(client, library.AsyncClient) else library.HTTPTransport
+    return route, {"transport": made(**way), "trust_env": False}
+
+
+def _openai(server: Server, route: Route) -> dict[str, Any]:
     return {
-        "base_url": f"{server.url}/v1",
+        "base_url": f"{route.http_url}/v1",
         "api_key": server.api_key or "not-needed",
         "max_retries": 0,
         "timeout": TIMEOUT,
@@ -239,5 +269,10 @@ else:
         """An async openai client of the server; it does not retry."""
         import openai  # noqa: PLC0415
 
-        async with openai.AsyncOpenAI(**_openai(vllm_live_server)) as client:
+        route, way = _way(vllm_live_server, openai.DefaultAsyncHttpxClient)
+        settings = _openai(vllm_live_server, route)
+        async with (
+            openai.DefaultAsyncHttpxClient(**way) as carrier,
+            openai.AsyncOpenAI(**settings, http_client=carrier) as client,
+        ):
             yield client

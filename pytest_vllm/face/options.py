@@ -48,6 +48,10 @@ class Options:
 
     profiles: tuple[str, ...] = ()
     url: str | None = None
+    ca_file: Path | None = None
+    client_cert: Path | None = None
+    client_key: Path | None = None
+    proxy: str | None = None
     source: str | None = None
     service: str | None = None
     preflight: bool = False
@@ -108,7 +112,13 @@ def add_options(parser: pytest.Parser) -> None:
     """Register the `vllm` option group and the ini twins of its options."""
     add = Adder(parser)
     add.many("profile", "boot and verify this profile: a name or a .toml path", "NAME")
-    add.one("url", "verify the server that runs at this URL and leave it running", metavar="URL")
+    add.one(
+        "url", "verify the server that runs at this URL (or unix:/PATH) and leave it running", metavar="URL"
+    )
+    add.one("ca-file", "authority to trust beside the system's, of the server's certificate", metavar="FILE")
+    add.one("client-cert", "client certificate to show to the server, with its key or not", metavar="FILE")
+    add.one("client-key", "key of the client certificate, if it lies in a file of its own", metavar="FILE")
+    add.one("proxy", "HTTP proxy for every address, or none; default: http_proxy and its kin", metavar="URL")
     add.one(
         "from",
         "verify the deployment that this file describes (compose, docker run, systemd, Kubernetes, "
@@ -151,6 +161,10 @@ def read_options(config: pytest.Config) -> Options:
         profiles=tuple(read("profile") or ()),
         url=read("url"),
         source=_source(config, read("from")),
+        ca_file=_path(config, read("ca-file")),
+        client_cert=_path(config, read("client-cert")),
+        client_key=_path(config, read("client-key")),
+        proxy=read("proxy"),
         service=read("service"),
         preflight=bool(read("preflight")),
         api_key_env=read("api-key-env") or "VLLM_API_KEY",

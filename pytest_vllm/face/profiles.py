@@ -13,8 +13,9 @@ from pytest_vllm.profile.hardware import hardware_names
 from pytest_vllm.profile.importers.gpunames import hardware_named
 from pytest_vllm.profile.known import with_known_faults
 from pytest_vllm.profile.load import ProfileError, load
-from pytest_vllm.profile.model import Profile, Secret, ServerPart
+from pytest_vllm.profile.model import Profile, Secret, ServerPart, TlsPart
 from pytest_vllm.profile.parsers import with_parsers
+from pytest_vllm.profile.values import proxy
 from pytest_vllm.profile.words import unknown
 from pytest_vllm.run.state import RUN_FILE, read_state
 
@@ -99,6 +100,7 @@ def _adjusted(profile: Profile, options: Options, hardware: dict[str, str]) -> P
         changes |= {"launcher": "attach", "url": options.url}
         if os.environ.get(options.api_key_env) and profile.server.api_key is None:
             changes["api_key"] = Secret(from_env=options.api_key_env)
+    changes |= _way(profile, options)
     if options.launcher:
         changes["launcher"] = options.launcher
     expect = profile.expect
@@ -120,6 +122,26 @@ def _adjusted(profile: Profile, options: Options, hardware: dict[str, str]) -> P
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
     return with_defects(changed) if defects else with_known_faults(changed)
+
+
+def _way(profile: Profile, options: Options) -> dict[str, object]:
+    """What the command line changes of the way to the server."""
+    changes: dict[str, object] = {}
+    given = {"ca": options.ca_file, "certificate": options.client_cert, "key": options.client_key}
+    if any(given.values()):
+        told = profile.server.tls.model_dump()
+        tls = told | {name: str(path) for name, path in given.items() if path}
+        if options.client_cert and not options.client_key:
+            tls["key"] = None  # the profile's key belongs to the profile's certificate
+        if tls["key"] and not tls["certificate"]:
+            raise pytest.UsageError("--vllm-client-key alone shows nothing: pass --vllm-client-cert=FILE too")
+        changes["tls"] = TlsPart(**tls)
+    if options.proxy:
+        try:
+            changes["proxy"] = proxy(options.proxy)
+        except ValueError as error:
+            raise pytest.UsageError(f"--vllm-proxy: {error}") from error
+    return changes
 
 
 def with_defects(profile: Profile) -> Profile:

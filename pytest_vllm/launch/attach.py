@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import re
 import socket
+from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
-import httpx
-
+from pytest_vllm.launch.access import access_of, fault_of
 from pytest_vllm.launch.protocol import BootError, Exit
 from pytest_vllm.launch.started import StartedServer
+from pytest_vllm.wire.ask import ask
+from pytest_vllm.wire.dial import connect, dial
+from pytest_vllm.wire.failure import Failure, TransportError
+from pytest_vllm.wire.policy import UNIX, Access, Route, route_to
+from pytest_vllm.wire.trust import SHOW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_vllm.launch.protocol import LaunchContext
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.wire.ask import Answer
 
 _CONNECT, _ANSWER = 2.0, 2.0
 _API = re.compile(r"/v1(/.*)?$")
+#: Bad request, forbidden, nginx's own for client certificates and for plain HTTP.
+_NOT_SO = frozenset({400, 403, 495, 496, 497})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -35,9 +44,9 @@ class AttachLauncher:
                 "the profile attaches to a server and names no URL",
                 try_=("pass --vllm-url=http://HOST:PORT", '[server] url = "http://HOST:PORT"'),
             )
-        url = base_url(profile.server.url)
-        check_reachable(url)
-        return AttachHandle(url, context)
+        url, access = base_url(profile.server.url), access_of(profile)
+        check_reachable(url, access)
+        return AttachHandle(url, context, access)
 
 
 class AttachHandle(StartedServer):
@@ -45,9 +54,10 @@ class AttachHandle(StartedServer):
 
     has_logs = False
 
-    def __init__(self, url: str, context: LaunchContext) -> None:
+    def __init__(self, url: str, context: LaunchContext, access: Access | None = None) -> None:
         """Remember where it is."""
         super().__init__(context)
+        self._route = route_to(url, access)
         self.url: str | None = url
         self._url = url
 
@@ -59,7 +69,7 @@ class AttachHandle(StartedServer):
     def alive(self) -> bool:
         """Whether its port takes a connection."""
         try:
-            _connect(urlsplit(self._url)).close()
+            connect(self._route, _CONNECT).close()
         except OSError:
             return False
         return True
@@ -77,8 +87,14 @@ class AttachHandle(StartedServer):
 
 
 def base_url(given: str) -> str:
-    """`spark:8000/v1/` becomes `http://spark:8000`. Raises BootError for what is no HTTP URL."""
+    """`spark:8000/v1/` becomes `http://spark:8000`. Raises BootError for what is no HTTP URL.
+
+    `unix:/run/vllm.sock` is where `vllm serve --uds` listens; a relative path counts from here.
+    """
     text = given.strip()
+    if text.startswith(UNIX):
+        path, colon, prefix = text.removeprefix(UNIX).removeprefix("//").partition(":")
+        return f"{UNIX}{Path(path).expanduser().absolute()}{colon}{_API.sub('', prefix).rstrip('/')}"
     parts = urlsplit(text if "://" in text else f"http://{text}")
     try:
         port = parts.port
@@ -88,7 +104,7 @@ def base_url(given: str) -> str:
         raise BootError(
             f"{_without_login(parts)} is no URL of an HTTP server",
             means="the gate speaks HTTP to the server's base URL",
-            try_=(f"--vllm-url=http://{parts.hostname or 'HOST'}:8000",),
+            try_=(f"--vllm-url=http://{parts.hostname or 'HOST'}:8000", "--vllm-url=unix:/run/vllm.sock"),
         )
     if parts.username:
         raise BootError(
@@ -99,26 +115,40 @@ def base_url(given: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{_API.sub('', parts.path).rstrip('/')}"
 
 
-def check_reachable(url: str) -> None:
+def proxy_in_front(profile: Profile) -> str:
+    """The proxy through which a running server will be reached, and why; empty for none."""
+    if profile.server.launcher != "attach" or not profile.server.url:
+        return ""
+    try:
+        route = route_to(base_url(profile.server.url), access_of(profile))
+    except (BootError, OSError, ValueError):  # the start says it
+        return ""
+    return str(route.proxy or "")
+
+
+def check_reachable(url: str, access: Access | None = None) -> None:
     """Raises BootError when nothing answers HTTP at this URL. A slow answer is left to the waiting."""
-    parts = urlsplit(url)
     try:
-        _connect(parts).close()
-    except OSError as error:
-        raise _unreachable(url, error) from error
+        route = route_to(url, access)
+        dial(route, _CONNECT).close()
+    except TransportError as fault:
+        if fault.failure in (Failure.PROXY, Failure.TLS):
+            raise fault_of(fault.failure, str(fault), url) from fault
+        raise _unreachable(url, fault) from fault
     try:
-        with client_for(url, timeout=_ANSWER) as client:
-            answer = client.get(f"{url}/health")
-    except httpx.TimeoutException:
-        return
-    except httpx.HTTPError as error:
-        raise BootError(
-            f"something listens at {url} and does not speak {parts.scheme.upper()}",
-            evidence=(str(error) or type(error).__name__,),
-            try_=(f"try {'https' if parts.scheme == 'http' else 'http'}://{parts.netloc}",),
-        ) from error
-    if answer.status_code in _REDIRECTS:
-        to = answer.headers.get("location", "")
+        answer = ask(route, "/health", timeout=_ANSWER)
+    except TransportError as fault:
+        if fault.failure.slow:
+            return
+        if fault.failure in (Failure.PROXY, Failure.TLS):
+            raise fault_of(fault.failure, str(fault), url) from fault
+        raise _no_http(route, fault) from fault
+    if route.proxy and (words := _of_the_proxy(answer)):
+        raise fault_of(Failure.PROXY, f"the proxy {route.proxy} answered {words} itself", url)
+    if wanted := _other_tls(answer, route):
+        raise wanted
+    if answer.status in _REDIRECTS:
+        to = answer.header("location")
         raise BootError(
             f"{url} redirects to {to}",
             means="clients of the API do not follow redirects of POST requests",
@@ -126,25 +156,62 @@ def check_reachable(url: str) -> None:
         )
 
 
-def client_for(url: str, timeout: float) -> httpx.Client:
-    """A client that takes no proxy from the environment for an address of this machine."""
-    host = urlsplit(url).hostname or ""
-    local = host == "localhost" or host.startswith("127.") or host == "::1"
-    return httpx.Client(timeout=httpx.Timeout(timeout), trust_env=not local)
+def _of_the_proxy(answer: Answer) -> str:
+    """The answer in short, where it is the proxy's own and not the server's; empty otherwise.
+
+    Sources: RFC 9110, section 15.5.8; RFC 9209 (`Proxy-Status`); Squid's own field for its error pages.
+    """
+    marks = [name for name in ("proxy-authenticate", "x-squid-error", "proxy-status") if answer.header(name)]
+    said = f"{answer.status} {answer.header(marks[0])[:80] if marks else ''}".strip()
+    own = answer.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+    return said if own or (marks and answer.status >= HTTPStatus.BAD_REQUEST) else ""
 
 
-def _connect(parts: SplitResult) -> socket.socket:
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return socket.create_connection((parts.hostname or "", port), timeout=_CONNECT)
+def _other_tls(answer: Answer, route: Route) -> BootError | None:
+    """What a web server in front says in plain words when TLS is not as it wants it."""
+    said = " ".join(re.sub(r"<[^>]*>", " ", answer.text[:2000]).split())[:160]
+    if answer.status not in _NOT_SO:
+        return None
+    if route.secure and not route.access.certificate and re.search(r"certificate", said, re.IGNORECASE):
+        words = f"the server answered {answer.status} {said!r}; give one: {SHOW}"
+        return fault_of(Failure.TLS, words, route.url)
+    if not route.secure and re.search(r"\bHTTPS\b", said):
+        return BootError(
+            f"what listens at {route.url} speaks TLS alone",
+            evidence=(f"GET /health: {answer.status} {said}",),
+            try_=(f"--vllm-url={route.url.replace('http://', 'https://', 1)}",),
+        )
+    return None
 
 
-def _unreachable(url: str, error: OSError) -> BootError:
+def _no_http(route: Route, fault: TransportError) -> BootError:
+    other = "https" if route.scheme == "http" else "http"
+    plain = route.unix or route.proxy or route.secure
+    return BootError(
+        f"something listens at {route.url} and does not speak {route.scheme.upper()}",
+        evidence=(str(fault),),
+        try_=("check host and port",) if plain else (f"try {other}://{route.authority}",),
+    )
+
+
+def _unreachable(url: str, fault: TransportError) -> BootError:
     host = urlsplit(url).hostname
+    error = fault.__cause__
     if isinstance(error, socket.gaierror):
         return BootError(
             f"the name {host} is not known",
             evidence=(str(error),),
             try_=("check its spelling", "use the machine's address instead"),
+        )
+    if url.startswith(UNIX):
+        return BootError(
+            f"nothing answers at {url}",
+            evidence=(str(fault),),
+            means="no server listens on that socket, or this user may not open it",
+            try_=(
+                f"ls -l {url.removeprefix(UNIX).partition(':')[0]}",
+                "start the server: vllm serve --uds PATH",
+            ),
         )
     refused = isinstance(error, ConnectionRefusedError)
     return BootError(

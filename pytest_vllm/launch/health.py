@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING
 
-import httpx
+from pytest_vllm.wire.ask import ask
+from pytest_vllm.wire.policy import route_to
 
-from pytest_vllm.launch.attach import client_for
+if TYPE_CHECKING:
+    from pytest_vllm.wire.policy import Access
 
 _ANSWER = 1.0
 
@@ -14,23 +16,17 @@ _ANSWER = 1.0
 class Health:
     """Asks `/health`; a proxy that hides it is asked for the models instead."""
 
-    def __init__(self) -> None:
-        self._client: httpx.Client | None = None
+    def __init__(self, access: Access | None = None) -> None:
+        """Nothing is asked yet."""
+        self._access = access
 
     def __call__(self, url: str) -> bool:
-        if self._client is None:
-            self._client = client_for(url, _ANSWER)
+        """Whether the server at this URL is ready."""
         try:
-            status = self._client.get(f"{url}/health").status_code
+            route = route_to(url, self._access)
+            status = ask(route, "/health", timeout=_ANSWER).status
             if status in (404, 405):
-                return self._client.get(f"{url}/v1/models").status_code < 404
-        except httpx.HTTPError:
+                return ask(route, "/v1/models", timeout=_ANSWER).status < 404
+        except OSError:
             return False
         return status == 200
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._client is not None:
-            self._client.close()

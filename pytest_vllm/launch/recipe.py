@@ -100,7 +100,7 @@ def host_of(server: ServerPart) -> dict[str, Any]:
 
 
 def _ulimit(name: str, text: str) -> dict[str, Any]:
-    """`memlock = "-1"`, `nofile = "1024:4096"`: soft and hard limit. Raises BootError for what is no number."""
+    """`nofile = "1024:4096"`: soft and hard limit. Raises BootError for what is not a number."""
     soft, _, hard = text.partition(":")
     try:
         return {"Name": name, "Soft": int(soft), "Hard": int(hard or soft)}

@@ -90,16 +90,7 @@ def _host(draft: Draft, found: Mapping[str, Any], host: Mapping[str, Any]) -> No
         ids = request.get("DeviceIDs") or []
         count = request.get("Count", 0)
         draft.set("gpus", ids or ("all" if count == -1 else count or None), 0)
-    for device in host.get("Devices") or ():
-        places = [device.get(key) for key in ("PathOnHost", "PathInContainer", "CgroupPermissions")]
-        container.read_device(draft, ":".join(one for one in places if one), 0)
-    for key, name in (("CapAdd", "cap-add"), ("CapDrop", "cap-drop"), ("GroupAdd", "group-add")):
-        for one in host.get(key) or ():
-            container.add(draft, name, str(one), 0)
-    for limit in host.get("Ulimits") or ():
-        container.read_ulimit(draft, f"{limit['Name']}={limit['Soft']}:{limit['Hard']}", 0)
-    if host.get("Privileged"):
-        draft.set("privileged", True, 0)
+    _rights(draft, host)
     if host.get("IpcMode") == "host":
         draft.set("ipc", "host", 0)
     elif host.get("ShmSize") not in (None, 0, _USUAL_SHM):
@@ -120,6 +111,19 @@ def _host(draft: Draft, found: Mapping[str, Any], host: Mapping[str, Any]) -> No
         "security-opt": host.get("SecurityOpt") or [],
         "remove": bool(host.get("AutoRemove")),
     }
+
+
+def _rights(draft: Draft, host: Mapping[str, Any]) -> None:
+    for device in host.get("Devices") or ():
+        places = [device.get(key) for key in ("PathOnHost", "PathInContainer", "CgroupPermissions")]
+        container.read_device(draft, ":".join(one for one in places if one), 0)
+    for key, name in (("CapAdd", "cap-add"), ("CapDrop", "cap-drop"), ("GroupAdd", "group-add")):
+        for one in host.get(key) or ():
+            container.add(draft, name, str(one), 0)
+    for limit in host.get("Ulimits") or ():
+        container.read_ulimit(draft, f"{limit['Name']}={limit['Soft']}:{limit['Hard']}", 0)
+    if host.get("Privileged"):
+        draft.set("privileged", value=True, line=0)
 
 
 def _size(size: int) -> str:

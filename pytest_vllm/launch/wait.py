@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.launch.protocol import BootError, Handle
     from pytest_vllm.profile.model import BootPart
+    from pytest_vllm.wire.policy import Access
 
 __all__ = ["Boot", "Clock", "Progress", "SystemClock", "wait_ready"]
 
@@ -27,6 +28,8 @@ def wait_ready(
     on_progress: Callable[[Progress], None] | None = None,
     clock: Clock | None = None,
     healthy: Callable[[str], bool] | None = None,
+    *,
+    access: Access | None = None,
 ) -> Boot:
     """Return once the server answers `/health`. Raises BootError when it died, stalled or took too long.
 
@@ -36,10 +39,10 @@ def wait_ready(
         on_progress: called at every look, about four times a second.
         clock: time.
         healthy: whether the server at a URL is ready; asks `/health` unless given.
+        access: how it is reached.
     """
     clock = clock or SystemClock()
-    with Health() as health:
-        return _Waiting(handle, boot, clock, healthy or health).until_ready(on_progress or _nobody)
+    return _Waiting(handle, boot, clock, healthy or Health(access)).until_ready(on_progress or _nobody)
 
 
 def _nobody(progress: Progress) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_vllm.measure.workload import Asked
+    from pytest_vllm.wire.policy import Route
     from pytest_vllm.wire.server import Server
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
@@ -21,18 +22,20 @@ class Asking:
 
     Args:
         server: whose model, key and host they name.
-        host: the `Host` field.
+        route: the way to it, which says what stands in a request line and for whom.
     """
 
-    def __init__(self, server: Server, host: str) -> None:
+    def __init__(self, server: Server, route: Route) -> None:
         """Requests are made beforehand, so that sending one is one system call."""
         self._server = server
         key = f"authorization: Bearer {server.api_key}\r\n" if server.api_key else ""
-        self._fields = f"host: {host}\r\n{key}accept: */*\r\n"
+        more = "".join(f"{name}: {value}\r\n" for name, value in route.fields)
+        self._lead = route.lead
+        self._fields = f"host: {route.authority}\r\n{key}{more}accept: */*\r\n"
 
     def get(self, path: str) -> bytes:
         """A GET."""
-        return f"GET {path} HTTP/1.1\r\n{self._fields}\r\n".encode("latin-1")
+        return f"GET {self._lead}{path} HTTP/1.1\r\n{self._fields}\r\n".encode("latin-1")
 
     def load(self, asked: Asked, output: int | None) -> bytes:
         """A request of the load, answered as a stream of exactly `output` tokens unless that is None."""
@@ -63,5 +66,5 @@ class Asking:
     def post(self, path: str, body: Mapping[str, Any]) -> bytes:
         """A POST of JSON."""
         text = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\n{self._fields}content-type: application/json\r\n"
+        head = f"POST {self._lead}{path} HTTP/1.1\r\n{self._fields}content-type: application/json\r\n"
         return f"{head}content-length: {len(text)}\r\n\r\n".encode("latin-1") + text

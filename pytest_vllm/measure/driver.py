@@ -23,11 +23,14 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.measure.host import Host
 from pytest_vllm.measure.wirebytes import Head, complete, head_of
+from pytest_vllm.wire.failure import Failure
+from pytest_vllm.wire.framing import FramingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_vllm.measure.host import Address
+    from pytest_vllm.wire.policy import Access
 
 READ = 65_536
 #: An idle connection older than this is not used again: uvicorn closes it after 5 s.
@@ -56,6 +59,7 @@ class Call:
         times: when each piece came in.
         ended: when it was over; 0 before that.
         error: why it has no whole response; empty when it has.
+        failure: the same as a kind; None when it has.
     """
 
     message: bytes
@@ -67,6 +71,7 @@ class Call:
     times: array[float] = field(default_factory=lambda: array("d"))
     ended: float = 0.0
     error: str = ""
+    failure: Failure | None = None
     head: Head | None = None
     size: int = 0
 
@@ -74,7 +79,7 @@ class Call:
 class Connection:
     """A connection, and the call that it carries."""
 
-    def __init__(self, sock: socket.socket, address: Address) -> None:
+    def __init__(self, sock: socket.socket, address: Address | None) -> None:
         """Not connected yet."""
         self.socket, self.address = sock, address
         self.call: Call | None = None
@@ -89,14 +94,15 @@ class Driver:
     """Sends calls and collects what comes back.
 
     Args:
-        url: scheme, host and port; a path is left out.
+        url: the server's base URL.
         stamps: whether to use the kernel's times where there are some.
+        access: what was said about the way to it.
     """
 
-    def __init__(self, url: str, *, stamps: bool = True) -> None:
+    def __init__(self, url: str, *, stamps: bool = True, access: Access | None = None) -> None:
         """Nothing is connected. Raises OSError when the host has no address, ValueError when it is no URL."""
-        self._host = Host(url, stamps=stamps)
-        self.host, self.port = self._host.name, self._host.port
+        self._host = Host(url, stamps=stamps, access=access)
+        self.route = self._host.route
         self._selector = selectors.DefaultSelector()
         self._idle: deque[Connection] = deque()
         self._busy: set[Connection] = set()
@@ -126,6 +132,11 @@ class Driver:
         found: int = getattr(self._selector, "fileno", lambda: -1)()
         return found
 
+    @property
+    def _name(self) -> str:
+        """What connections lead to: the proxy, where there is one."""
+        return f"the proxy {self.route.proxy}" if self.route.proxy else self.route.where
+
     def open(self, count: int) -> None:
         """Connect so many connections beforehand. Raises OSError when the server cannot be reached."""
         wanted = count - len(self._idle)
@@ -135,9 +146,9 @@ class Driver:
         while any(not one.ready for one in fresh):
             self._poll(0.1)
             if refused := next((one.refused for one in fresh if one.refused), ""):
-                raise ConnectionError(f"{self.host}:{self.port} {refused}")
+                raise ConnectionError(f"{self._name} {refused}")
             if time.perf_counter() > deadline:
-                raise TimeoutError(f"{self.host}:{self.port} takes no connections: none within 10 s")
+                raise TimeoutError(f"{self._name} takes no connections: none within 10 s")
 
     def submit(self, call: Call) -> Call:
         """Send a call, on an idle connection if there is one."""
@@ -169,7 +180,7 @@ class Driver:
         now = time.perf_counter()
         late = [c for c in self._busy if c.call and now - (c.call.sent or c.call.intended) >= older_than]
         for connection in late:
-            self._end(connection, why)
+            self._end(connection, Failure.GIVEN_UP, why)
         return len(late)
 
     def close(self) -> None:
@@ -234,7 +245,7 @@ class Driver:
                 return
             if refused:
                 connection.refused = f"takes no connections: {os.strerror(refused).lower()}"
-                self._end(connection, connection.refused)
+                self._end(connection, Failure.NO_CONNECTION, connection.refused)
                 return
             connection.ready = True
             connection.used = time.perf_counter()
@@ -252,7 +263,7 @@ class Driver:
         except _LATER:
             count = 0
         except OSError as error:
-            self._end(connection, f"sending failed: {error}")
+            self._end(connection, Failure.RESET, f"sending failed: {error}")
             return
         connection.rest = connection.rest[count:]
         events = selectors.EVENT_WRITE if connection.rest else selectors.EVENT_READ
@@ -267,7 +278,7 @@ class Driver:
         except _LATER:
             return
         except OSError as error:
-            self._end(connection, f"the connection broke: {error}")
+            self._end(connection, Failure.RESET, f"the connection broke: {error}")
             return
         at = time.perf_counter()
         if told:
@@ -278,7 +289,8 @@ class Driver:
             self.lags.append(at - self._since)
         call = connection.call
         if call is None or not data:
-            self._end(connection, "the connection was closed before the response was whole")
+            closed = "the connection was closed before the response was whole"
+            self._end(connection, Failure.TRUNCATED, closed)
             return
         self.reads += 1
         call.pieces.append(data)
@@ -300,7 +312,11 @@ class Driver:
 
     def _whole(self, connection: Connection, call: Call, at: float) -> None:
         """The response may be complete; if it is, the connection is free again."""
-        if call.head is None or not complete(call.head, call.pieces):
+        try:
+            if call.head is None or not complete(call.head, call.pieces):
+                return
+        except FramingError as error:
+            self._end(connection, Failure.PROTOCOL, str(error))
             return
         connection.call = None
         connection.used, connection.fresh = at, False
@@ -312,13 +328,14 @@ class Driver:
         call.ended = at
         call.done(call)
 
-    def _end(self, connection: Connection, error: str) -> None:
+    def _end(self, connection: Connection, failure: Failure, error: str) -> None:
         call, connection.call = connection.call, None
         self._busy.discard(connection)
         self._drop(connection)
         if call is not None:
             by_close = call.head is not None and not call.head.chunked and call.head.length is None
-            call.error = "" if by_close and "closed" in error else error
+            if not (by_close and failure is Failure.TRUNCATED):
+                call.failure, call.error = failure, error
             call.ended = time.perf_counter()
             call.done(call)
 

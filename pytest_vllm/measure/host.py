@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import socket
-import ssl
 import sys
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.wire.dial import dial
+from pytest_vllm.wire.policy import route_to
+
+if TYPE_CHECKING:
+    from pytest_vllm.wire.policy import Access
 
 #: SO_TIMESTAMPNS: the kernel tells when bytes came in. It begins to take the time some milliseconds after the
 #: first socket asked for it; what comes before that has the moment of its reading.
 _STAMPS = 35 if sys.platform == "linux" else None
-#: Seconds to connect and to agree on TLS.
-TLS_WITHIN = 10.0
+#: Seconds to connect where that is waited for: with TLS, through a tunnel, to a unix socket.
+WITHIN = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,28 +34,32 @@ class Host:
     """Where a URL leads.
 
     Args:
-        url: scheme, host and port; a path is left out.
+        url: the server's base URL.
         stamps: whether to ask for the kernel's times where there are some.
+        access: what was said about the way to it.
 
-    `tls` is None where it speaks none, `stamps` where its sockets tell no times.
+    `stamps` is None where its sockets tell no times: TLS, and unix sockets.
     """
 
-    def __init__(self, url: str, *, stamps: bool = True) -> None:
+    def __init__(self, url: str, *, stamps: bool = True, access: Access | None = None) -> None:
         """Nothing is connected. Raises OSError when the host has no address, ValueError when it is no URL."""
-        parts = urlsplit(url)
-        self.name = parts.hostname or "localhost"
-        self.port = parts.port or (443 if parts.scheme == "https" else 80)
-        self.tls = ssl.create_default_context() if parts.scheme == "https" else None
-        self.stamps = _STAMPS if stamps and self.tls is None else None
-        found = socket.getaddrinfo(self.name, self.port, type=socket.SOCK_STREAM)
+        self.route = route_to(url, access)
+        self.tls = self.route.tls
+        self.stamps = _STAMPS if stamps and self.tls is None and not self.route.unix else None
+        self._waits = self.tls is not None or bool(self.route.unix)
+        found = [] if self._waits else socket.getaddrinfo(*self.route.peer, type=socket.SOCK_STREAM)
         #: In the resolver's order; one that refuses is left out as long as there are others.
         self._addresses = deque(Address(one[0], one[4]) for one in found)
 
-    def reach(self) -> tuple[socket.socket, Address]:
-        """A socket that is being connected (with TLS: connected), and where to. Raises OSError.
+    def reach(self) -> tuple[socket.socket, Address | None]:
+        """A socket that is being connected, and where to; one that is connected, and None. Raises OSError.
 
         At the first address that does not refuse at once.
         """
+        if self._waits:
+            sock = dial(self.route, WITHIN)
+            sock.setblocking(False)
+            return sock, None
         while True:
             address = self._addresses[0]
             sock = socket.socket(address.family, socket.SOCK_STREAM)
@@ -62,8 +70,10 @@ class Host:
                 if not self.without(address):
                     raise
 
-    def without(self, address: Address) -> bool:
+    def without(self, address: Address | None) -> bool:
         """Leave an address out that refused; whether there is another one."""
+        if address is None:
+            return False
         if address is self._addresses[0]:
             if len(self._addresses) == 1:
                 return False
@@ -77,13 +87,7 @@ class Host:
                 sock.setsockopt(socket.SOL_SOCKET, self.stamps, 1)
             except OSError:  # a kernel that cannot: gVisor, for one
                 self.stamps = None
-        if self.tls is not None:
-            sock.settimeout(TLS_WITHIN)
+        sock.setblocking(False)
+        with suppress(BlockingIOError):
             sock.connect(address.place)
-            sock = self.tls.wrap_socket(sock, server_hostname=self.name)
-            sock.setblocking(False)
-        else:
-            sock.setblocking(False)
-            with suppress(BlockingIOError):
-                sock.connect(address.place)
         return sock

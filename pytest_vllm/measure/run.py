@@ -65,10 +65,10 @@ def perform(
         return Measured(key, workload, simulated=server.simulated, spoiled=crew.broken)
     try:
         script = Script(workload, secrets.token_hex(4))
-        driver = Driver(server.url)
+        driver = Driver(server.url, access=server.access)
     except (OSError, ValueError) as error:
         return Measured(key, workload, simulated=server.simulated, stopped=f"not begun: {error}")
-    talk = Talk(driver, Asking(server, f"{driver.host}:{driver.port}"))
+    talk = Talk(driver, Asking(server, driver.route))
     sender: Sending
     if crew is None:
         sender = Sender(workload, driver, talk.asking, script, Part.whole(workload))
@@ -92,11 +92,11 @@ def perform(
 def speed_of(server: Server) -> float:
     """How fast the server's clock runs against the wall's: 1, but for a simulator that says otherwise."""
     try:
-        driver = Driver(server.url)
+        driver = Driver(server.url, access=server.access)
     except OSError:
         return 1.0
     try:
-        asking = Asking(server, driver.host)
+        asking = Asking(server, driver.route)
         return speed_told(Talk(driver, asking).ask(asking.get("/health")))
     finally:
         driver.close()

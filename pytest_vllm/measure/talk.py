@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.measure.driver import Call
 from pytest_vllm.measure.wirebytes import body_pieces
+from pytest_vllm.wire.glance import glance
+from pytest_vllm.wire.idleness import Idleness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,14 +19,12 @@ if TYPE_CHECKING:
 
 #: Seconds for a single answer.
 TIMEOUT = 60.0
-_LINE = re.compile(r"^(vllm:[a-z_:]+)(?:\{[^}]*\})? +(\S+)", re.MULTILINE)
 _FOLLOWED = re.compile(
     r"num_requests_(?:running|waiting)$|(?:kv|gpu)_cache_usage_perc|generation_tokens_total|"
     r"prompt_tokens_total|"
     r"prefix_cache_(?:hits|queries)_total|num_preemptions_total|request_success_total|"
     r"(?:time_to_first_token|inter_token_latency|time_per_output_token)_seconds_(?:sum|count)"
 )
-_BUSY = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
 class Talk:
@@ -66,30 +66,17 @@ class Talk:
             patience: seconds; after them the latest text is given, and None if something still ran or waited.
         """
         began = time.perf_counter()
-        last, text = "", ""
-        emptied: float | None = None
+        idleness, text = Idleness(), ""
         while time.perf_counter() - began < patience and (text := self.scrape()):
-            values = followed(text)
-            if sum(values.get(name, 0.0) for name in _BUSY) == 0:
-                emptied = time.perf_counter() - began if emptied is None else emptied
-                counts = repr(sorted(item for item in values.items() if item[0].endswith("_total")))
-                if counts == last:
-                    return text, emptied
-                last = counts
+            if idleness.settled(text, time.perf_counter() - began) or not idleness.known:
+                break
             self.driver.turn(time.perf_counter() + 0.01)
-        return text, emptied
+        return text, idleness.emptied
 
 
 def followed(text: str) -> dict[str, float]:
     """The gauges and counters of a scrape that are followed over time, summed over engines."""
-    found: dict[str, float] = {}
-    for name, value in _LINE.findall(text):
-        if _FOLLOWED.search(name):
-            try:
-                found[name] = found.get(name, 0.0) + float(value)
-            except ValueError:
-                continue
-    return found
+    return {name: sum(values) for name, values in glance(text).items() if _FOLLOWED.search(name)}
 
 
 def speed_told(call: Call) -> float:

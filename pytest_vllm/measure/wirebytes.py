@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_vllm.wire.framing import ByChunks, FramingError, UntilClose
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -63,63 +65,31 @@ def head_of(pieces: Sequence[bytes]) -> Head | None:
 
 
 def complete(head: Head, pieces: Sequence[bytes]) -> bool:
-    """Whether the body is all there. Reads every chunk: what looks like the last one may be content."""
+    """Whether the body is all there. Reads every chunk: what looks like the last one may be content.
+
+    Raises FramingError when these are no chunks.
+    """
     if not head.chunked:
         return True
-    data = b"".join(pieces)
-    at = head.ends
-    while (end := data.find(b"\r\n", at)) >= 0:
-        size = _size(data[at:end])
-        at = end + 2 + size + 2
-        if size == 0:
-            return data[end : end + 4] == _BLANK or data.find(_BLANK, end) >= 0
-    return False
+    chunks = ByChunks()
+    chunks.feed(b"".join(pieces)[head.ends :])
+    return chunks.done
 
 
 def body_pieces(head: Head, pieces: Sequence[bytes], times: Sequence[float]) -> Iterator[tuple[bytes, float]]:
-    """The body without chunk framing: what each read brought of it, and when.
+    """The body without chunk framing: what each read brought of it, and when; nothing after what is no chunk.
 
     A chunk that is cut by the end of a read is given in parts, each with the time of its read.
     """
-    skip, left, framing = head.ends, 0, b""
+    skip, framing = head.ends, ByChunks() if head.chunked else UntilClose()
     for piece, at in zip(pieces, times, strict=True):
         if skip >= len(piece):
             skip -= len(piece)
             continue
-        data, skip = piece[skip:], 0
-        if not head.chunked:
-            yield data, at
-            continue
-        found = []
-        place = 0
-        while place < len(data):
-            if left > 2:
-                part = data[place : place + left - 2]
-                found.append(part)
-                place += len(part)
-                left -= len(part)
-            elif left > 0:
-                step = min(left, len(data) - place)
-                place += step
-                left -= step
-            else:
-                end = data.find(b"\n", place)
-                if end < 0:
-                    framing += data[place:]
-                    break
-                line = framing + data[place:end]
-                framing, place = b"", end + 1
-                size = _size(line.rstrip(b"\r"))
-                if size == 0:
-                    break
-                left = size + 2
-        if found:
-            yield b"".join(found), at
-
-
-def _size(line: bytes) -> int:
-    """The size that a chunk's first line tells; 0 when it tells none."""
-    try:
-        return int(line.split(b";", 1)[0], 16)
-    except ValueError:
-        return 0
+        try:
+            body = framing.feed(piece[skip:])
+        except FramingError:
+            return
+        skip = 0
+        if body:
+            yield body, at

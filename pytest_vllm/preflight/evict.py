@@ -6,13 +6,14 @@ is ever killed or stopped; for all others the person is told what to do.
 
 from __future__ import annotations
 
-import http.client
 import json
 import time
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from pytest_vllm.preflight.inspect import find_tenants, get_json
+from pytest_vllm.wire.ask import ask
+from pytest_vllm.wire.policy import Access, route_to
+from pytest_vllm.wire.proxy import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -67,21 +68,16 @@ def evicted(tenants: Iterable[Tenant], say: Callable[[str], None]) -> tuple[str,
 
 def _unload(url: str, model: str) -> str:
     """Why the model is still there; empty when it is gone."""
-    where = urlsplit(url)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=ANSWER)
+    route = route_to(url, Access(proxy=NONE))
+    body = json.dumps({"model": model, "keep_alive": 0}).encode()
     try:
-        body = json.dumps({"model": model, "keep_alive": 0})
-        connection.request("POST", "/api/generate", body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        said = answer.read(1 << 16).decode("utf-8", "replace").strip()
-        if answer.status != 200:
-            return f"it answered {answer.status} {said[:120]}".rstrip()
-    except (OSError, http.client.HTTPException) as error:
+        answer = ask(route, "/api/generate", timeout=ANSWER, method="POST", body=body)
+    except OSError as error:
         return str(error) or type(error).__name__
-    finally:
-        connection.close()
+    if answer.status != 200:
+        return f"it answered {answer.status} {answer.text.strip()[:120]}".rstrip()
     until = time.monotonic() + GONE
-    while model in _loaded(where.port or 80):
+    while model in _loaded(route.port):
         if time.monotonic() >= until:
             return f"/api/ps still lists it after {GONE:.0f} s"
         time.sleep(_LOOK_EVERY)

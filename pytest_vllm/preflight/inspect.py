@@ -5,7 +5,6 @@ Nothing is changed, nothing leaves the machine, every question has a short time 
 
 from __future__ import annotations
 
-import http.client
 import importlib
 import json
 import os
@@ -18,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_vllm.preflight.host import Gpu, Host, Tenant
+from pytest_vllm.wire.ask import ask
+from pytest_vllm.wire.policy import Access, route_to
+from pytest_vllm.wire.proxy import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -254,12 +256,8 @@ _ASK: dict[str, Callable[[int], Tenant | None]] = {
 
 def get_json(port: int, path: str) -> Any:
     """A small JSON answer of a server on the loopback; None when there is none in time."""
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=SECONDS)
     try:
-        connection.request("GET", path, headers={"Accept": "application/json"})
-        response = connection.getresponse()
-        return json.loads(response.read(1 << 20)) if response.status == 200 else None
-    except (OSError, http.client.HTTPException, ValueError):
+        answer = ask(route_to(f"http://{LOOPBACK}:{port}", Access(proxy=NONE)), path, timeout=SECONDS)
+        return json.loads(answer.body) if answer.status == 200 else None
+    except (OSError, ValueError):
         return None
-    finally:
-        connection.close()

@@ -44,6 +44,27 @@ Volume = Annotated[str, AfterValidator(values.volume)]
 Args = Annotated[dict[str, Any], AfterValidator(checked_args)]
 
 
+class TlsPart(Part):
+    """`[server.tls]`: whom the gate trusts beside the system's authorities, and what it shows of itself.
+
+    Paths count from where pytest runs; `~` is the home of who runs it.
+    """
+
+    ca: str | None = None
+    """File (or folder) of the authorities that signed the server's certificate, in PEM."""
+    certificate: str | None = None
+    """File of the client certificate to show, in PEM; its key may lie in the same file."""
+    key: str | None = None
+    """File of the client certificate's key, not encrypted."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> TlsPart:
+        """A key needs the certificate that it belongs to."""
+        if self.key and not self.certificate:
+            raise faults([(("key",), "a key alone shows nothing: name its certificate too")])
+        return self
+
+
 class ServerPart(Part):
     """`[server]`: what to start and where."""
 
@@ -56,7 +77,11 @@ class ServerPart(Part):
     served_model_name: str | None = None
     """The name that requests use; the model itself unless told otherwise."""
     url: str | None = None
-    """Base URL of a server that runs already, without `/v1` (launcher attach)."""
+    """Where a server runs already (launcher attach): base URL without `/v1`, or `unix:/run/vllm.sock`."""
+    tls: TlsPart = Field(default_factory=TlsPart)
+    """How TLS is spoken with it."""
+    proxy: Annotated[str | None, AfterValidator(values.proxy)] = None
+    """`http://HOST:PORT` for every address, or `none`; left out: `http_proxy` and its kin count."""
     api_key: Annotated[Secret | None, BeforeValidator(values.reference)] = None
     """The key that the server asks for, by reference."""
     gpus: Gpus = None
@@ -70,7 +95,7 @@ class ServerPart(Part):
     ipc: str | None = None
     """IPC namespace: `host` or `private`."""
     devices: list[str] = Field(default_factory=list)
-    """Devices that are not NVIDIA's GPUs: `/dev/kfd`, `/dev/dri`, `/dev/infiniband/uverbs0:/dev/…:rwm`, CDI names."""
+    """Devices that are not NVIDIA's GPUs: `/dev/kfd`, `/dev/dri:/dev/dri:rwm`, CDI names."""
     cap_add: list[str] = Field(default_factory=list)
     """Capabilities that the container gets: `SYS_PTRACE`, `IPC_LOCK`."""
     cap_drop: list[str] = Field(default_factory=list)

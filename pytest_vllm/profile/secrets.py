@@ -47,7 +47,7 @@ def secret_text(value: str) -> bool:
 def redacted(text: str) -> str:
     """A text for people with every value that may be a secret replaced by `***`.
 
-    What is shaped like one, passwords in URLs, queries and headers, and what stands behind a name of a secret:
+    What is shaped like one, passwords in URLs, queries and headers, and what stands behind a secret's name:
     `--token X`, `HF_TOKEN=X`, `"password": "X"`. References such as `$NAME` stay.
     """
     text = _SHAPED.sub("***", text)

@@ -21,7 +21,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?B|)")
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%(?:\s+of\s+([a-z-]+))?")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:tok|tokens)/s")
 _LOAD_PART = re.compile(r"(\d+(?:\.\d+)?)(k?)\s*(streams?|prompt|output)")
-_SHM = re.compile(r"\d+\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
+_SHM = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 #: What a share can be a share of: the ceiling that hardware and model allow.
 SHARE_OF = ("ceiling",)

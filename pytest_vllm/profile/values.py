@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic_core import PydanticCustomError
 
@@ -48,6 +49,18 @@ def environment_value(value: Any) -> Any:
         return reference(value)
     if isinstance(value, list):
         raise ValueError("an environment variable is text, not a list")  # noqa: TRY004
+    return value
+
+
+def proxy(value: str | None) -> str | None:
+    """`none`, or the URL of an HTTP proxy without a login: that is a secret, and reports quote this."""
+    if value in (None, "none"):
+        return value
+    parts = urlsplit(value)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError('write "http://HOST:PORT", or "none" for no proxy')
+    if "@" in parts.netloc:
+        raise ValueError("a login is never written down: give it in http_proxy or https_proxy instead")
     return value
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_vllm.report.evidence import Exhibit
     from pytest_vllm.report.record import BootFailure, Phase, RunRecord, ServerRun
     from pytest_vllm.report.summary import WaiverUse
+    from pytest_vllm.wire.policy import Access
     from pytest_vllm.wire.recording import Recording, Request
     from pytest_vllm.wire.redact import Redactor
 
@@ -38,7 +39,7 @@ SCHEMA_FILE = Path(__file__).parent / "report.schema.json"
 class CurlWriter(Protocol):
     """Writes a request as a shell script that sends it again (`wire.curl.curl`)."""
 
-    def __call__(self, request: Request, url: str, *, key_env: str) -> str:
+    def __call__(self, request: Request, url: str, *, key_env: str, access: Access | None) -> str:
         """The script; it takes the key from the variable `key_env` when it runs."""
 
 
@@ -227,7 +228,12 @@ def _evidence(row: Result, run: ServerRun, redactor: Redactor, curl: CurlWriter)
         "rerun": evidence.rerun,
         "script": evidence.script,
         "curl": [
-            curl(redactor.request(request), redactor.text(run.server.url), key_env=run.key_env)
+            curl(
+                redactor.request(request),
+                redactor.text(run.server.url),
+                key_env=run.key_env,
+                access=run.server.access,
+            )
             for request in requests
         ],
     }

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_vllm.launch.access import access_of
 from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
@@ -81,7 +82,7 @@ class BootedServer:
         self.log = ServerLog(handle, self.folder / "server-restarted.log", self.run.redactor.text)
         self.stack.callback(self.log.close)
         self.gauges.watch(handle)
-        self.gauges.scrape(self.url, self.api_key)
+        self.gauges.scrape(self.url, self.api_key, access_of(self.profile))
 
     def stop(self) -> None:
         """Stop it; its log, its exit status and its recordings stay readable."""
@@ -122,7 +123,8 @@ def boot(run: RunContext, profile: Profile) -> BootedServer:
             run.progress.phase("boot", handle.description)
             log = ServerLog(handle, folder / "server.log", run.redactor.text)
             stack.callback(log.close)
-            report = wait_ready(handle, profile.boot, run.progress.boot)
+            access = access_of(profile)
+            report = wait_ready(handle, profile.boot, run.progress.boot, access=access)
         run.progress.booted(report)
         run.spent("boot", started, profile=profile.name)
         phases = tuple(report.phases)

@@ -7,17 +7,17 @@ that stops the server before memory runs out: such a machine does not kill a pro
 
 from __future__ import annotations
 
-import http.client
 import json
-import re
 import threading
 import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from pytest_vllm.preflight.inspect import free_memory
 from pytest_vllm.profile.hardware import load_hardware
+from pytest_vllm.wire.ask import ask
+from pytest_vllm.wire.glance import glance
+from pytest_vllm.wire.policy import route_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.launch.protocol import Handle
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.wire.policy import Access, Route
 
 FILE = "timeline.jsonl"
 #: Launchers whose servers are ours to stop.
@@ -41,7 +42,6 @@ NAMES = {
     "vllm:num_preemptions_total": "preemptions",
     "vllm:generation_tokens_total": "generated",
 }
-_LINE = re.compile(rf"^({'|'.join(NAMES)})(?:\{{[^}}]*\}})? (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,9 @@ def read_timeline(folder: Path) -> tuple[Reading, ...]:
 def of_metrics(text: str) -> dict[str, float]:
     """The gauges of a scrape; summed over engines, the KV cache's usage the highest."""
     found: dict[str, float] = {}
-    for name, value in _LINE.findall(text):
+    for name, values in glance(text, NAMES).items():
         field = NAMES[name]
-        try:
-            number = float(value)
-        except ValueError:
-            continue
-        found[field] = max(found.get(field, 0.0), number) if field == "kv" else found.get(field, 0.0) + number
+        found[field] = max(values) if field == "kv" else sum(values)
     return found
 
 
@@ -154,7 +150,8 @@ class Gauges:
         self._stop, self._lock = threading.Event(), threading.Lock()
         self._resident: Callable[[], int | None] | None = None
         self._halt: Callable[[], None] | None = None
-        self._url, self._key = "", ""
+        self._route: Route | None = None
+        self._key = ""
         self.tripped = self.phase = ""
         self._file = self._path.open("a", encoding="utf-8")
         self.read()
@@ -167,9 +164,9 @@ class Gauges:
         self._memory = getattr(handle, "memory", self._memory)
         self._halt = handle.stop
 
-    def scrape(self, url: str, key: str | None) -> None:
+    def scrape(self, url: str, key: str | None, access: Access | None = None) -> None:
         """It is ready: read its `/metrics` too."""
-        self._url, self._key = url, key or ""
+        self._route, self._key = route_to(url, access), key or ""
 
     def read(self) -> Reading:
         """Read now and write it down."""
@@ -217,17 +214,10 @@ class Gauges:
         self._halt()
 
     def _metrics(self) -> Mapping[str, Any]:
-        if not self._url:
+        if self._route is None:
             return {}
-        parts = urlsplit(self._url)
-        made = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = made(parts.netloc, timeout=PATIENCE)
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         try:
-            connection.request("GET", f"{parts.path}/metrics", headers=headers)
-            response = connection.getresponse()
-            return of_metrics(response.read().decode("utf-8", "replace")) if response.status == 200 else {}
-        except (OSError, http.client.HTTPException):
+            answer = ask(self._route, "/metrics", timeout=PATIENCE, key=self._key)
+        except OSError:
             return {}
-        finally:
-            connection.close()
+        return of_metrics(answer.text) if answer.status == 200 else {}

@@ -6,9 +6,11 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.launch.access import access_of, fault_of
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.run.capabilities import Findings, rows_of
-from pytest_vllm.wire.client import NO_CONNECTION, WireClient
+from pytest_vllm.wire.client import WireClient
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Undecided
 from pytest_vllm.wire.server import Server
 
@@ -55,6 +57,7 @@ async def probe(
         profile=profile.name,
         launcher=profile.server.launcher,
         api_key=api_key,
+        access=access_of(profile),
     )
     known = args if _we_started_it(profile) else None
     async with WireClient(draft, redactor) as client:
@@ -90,10 +93,12 @@ def _we_started_it(profile: Profile) -> bool:
 
 def _reachable(draft: Server, models: Recording) -> None:
     where = f"GET {draft.url}/v1/models"
+    if models.failure in (Failure.PROXY, Failure.TLS):
+        raise fault_of(models.failure, models.error, draft.url)
     if models.status is None:
         raise BootError(
             f"nothing answers at {draft.url}"
-            if models.error.startswith(NO_CONNECTION)
+            if models.failure is Failure.NO_CONNECTION
             else f"the server at {draft.url} does not answer",
             evidence=(f"{where}: {models.error}",),
             try_=(

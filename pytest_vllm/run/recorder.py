@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.run.lag import Lag
 from pytest_vllm.run.order import Queue, longest_chain, stages
 from pytest_vllm.run.pace import RecordingReport, Span, aggregate_rate, generated_tokens
-from pytest_vllm.wire.client import NO_BYTE, NO_CONNECTION, TOO_SLOW
-from pytest_vllm.wire.recording import NOT_SENT, Recording, Request, Undecided
+from pytest_vllm.wire.failure import Failure
+from pytest_vllm.wire.recording import Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
 
 if TYPE_CHECKING:
@@ -207,13 +207,13 @@ class _Recorder:
             why = str(reason)
         except Exception as error:  # noqa: BLE001 - a builder is a suite author's code; the run goes on
             why = f"its request could not be built ({type(error).__name__}: {error})"
-        error_text = self.client.redactor.text(f"{NOT_SENT}: {why}")
-        return Recording(planned.key, UNSENT, sent=time.time(), error=error_text)
+        error_text = self.client.redactor.text(f"not sent: {why}")
+        return Recording(planned.key, UNSENT, sent=time.time(), error=error_text, failure=Failure.NOT_SENT)
 
     async def _send(self, planned: Planned, request: Request) -> Recording:
         unsent = Recording(planned.key, self.client.redactor.request(request), sent=time.time())
         if self.stopped:
-            return unsent.with_response(error=f"{NOT_SENT}: {self.stopped}")
+            return unsent.with_response(error=f"not sent: {self.stopped}", failure=Failure.NOT_SENT)
         start = time.perf_counter()
         try:
             recording = await self.client.send(planned.key, request)
@@ -221,19 +221,20 @@ class _Recorder:
             if not self.stopped:
                 raise
             taken = time.perf_counter() - start
-            return unsent.with_response(error=f"given up: {self.stopped}", seconds=round(taken, 6))
+            why = f"given up: {self.stopped}"
+            return unsent.with_response(error=why, failure=Failure.GIVEN_UP, seconds=round(taken, 6))
         self._spans[planned.key] = Span(start, time.perf_counter(), generated_tokens(recording))
         self._watch(recording)
         return recording
 
     def _watch(self, recording: Recording) -> None:
         """Notice a dead server, so that nobody waits for every time limit in turn."""
-        refused = recording.status is None and recording.error.startswith(NO_CONNECTION)
-        self._refused = self._refused + 1 if refused else 0
+        failure = recording.failure
+        self._refused = self._refused + 1 if failure is not None and failure.unreached else 0
         # a hung engine lets refusals and lists of models through: only tokens show that it computes
         if generated_tokens(recording):
             self._silent = 0
-        elif recording.error.startswith((TOO_SLOW, NO_BYTE)):
+        elif failure is not None and failure.slow:
             self._silent += 1
         if self._refused >= REFUSALS:
             self._stop(f"{self._refused} exchanges in a row found no server at {self.server.url}")

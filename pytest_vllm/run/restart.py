@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.launch.access import access_of
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.launch.wait import wait_ready
 from pytest_vllm.preflight.evict import make_room, shares_memory
@@ -114,7 +115,7 @@ def restart(
     began = time.monotonic()
     try:
         fresh = enter(handle.again())
-        wait_ready(fresh, profile.boot, on_progress)
+        wait_ready(fresh, profile.boot, on_progress, access=access_of(profile))
     except BootError as error:
         why = f"{error.what}; {error.means}" if error.means else error.what
         return replace(seen, error=why, evidence=error.evidence), None

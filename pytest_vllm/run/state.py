@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.launch.access import access_of
 from pytest_vllm.profile.model import Profile
 from pytest_vllm.report.record import ServerRun
 from pytest_vllm.wire.server import Capability, Server
@@ -77,7 +78,7 @@ def read_state(path: Path) -> dict[str, ServerState]:
 
 
 def _plain(state: ServerState, base: Path) -> dict[str, Any]:
-    server = {k: v for k, v in asdict(state.server).items() if k not in ("api_key", "capabilities")}
+    server = {k: v for k, v in asdict(state.server).items() if k not in ("access", "api_key", "capabilities")}
     capabilities = [asdict(c) for c in state.server.capabilities.values()]
     return {
         "profile": state.profile.model_dump(mode="json", by_alias=True, exclude_none=True),
@@ -99,6 +100,7 @@ def _state(values: Mapping[str, Any], base: Path) -> ServerState:
         **{**values["server"], "models": tuple(values["server"]["models"])},
         capabilities=capabilities,
         api_key=os.environ.get(key.from_env) if key else None,
+        access=access_of(profile),
     )
     return ServerState(
         profile=profile,

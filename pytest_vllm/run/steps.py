@@ -50,7 +50,7 @@ def probed(booted: BootedServer, demand: Demand) -> ServerState:
     found = asyncio.run(probe(booted.url, profile, api_key=booted.api_key, first=first if plan else None))
     booted.run.progress.probed(found, profile.expect.capabilities)
     booted.run.spent("probe", started, profile=profile.name)
-    booted.gauges.scrape(found.url, found.api_key)
+    booted.gauges.scrape(found.url, found.api_key, found.access)
     facts = booted.run.redactor.value(dict(booted.handle.facts()))
     return ServerState(profile, found, booted.folder, facts, booted.boot_phases)
 

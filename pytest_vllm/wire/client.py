@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Self
 
 import httpx
 
+from pytest_vllm.wire.failure import Failure, TransportError
 from pytest_vllm.wire.http1 import Arrivals, Http1Transport
-from pytest_vllm.wire.recording import NOT_SENT, Recording, Request
+from pytest_vllm.wire.policy import route_to
+from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.redact import Redactor
 from pytest_vllm.wire.request import encoded_body, own_headers, target
 from pytest_vllm.wire.sse import SSEReader, is_comment
@@ -23,13 +25,6 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 15.0
 GAP_SECONDS = 60.0
 EXCHANGE_SECONDS = 300.0
-
-#: What an error begins with when not even a connection came about.
-NO_CONNECTION = "no connection to"
-#: What an error begins with when the whole exchange took too long.
-TOO_SLOW = "not complete within"
-#: What an error begins with when a response that had begun did not go on.
-NO_BYTE = "no byte came for"
 
 
 class WireClient:
@@ -52,14 +47,15 @@ class WireClient:
         gap: float = GAP_SECONDS,
         exchange: float = EXCHANGE_SECONDS,
     ) -> None:
-        """Nothing is connected yet."""
+        """Nothing is connected yet. Raises TransportError when the proxy that the route names is none."""
         self.url = server.url.rstrip("/")
-        self.redactor = (redactor or Redactor()).knowing(server.api_key, httpx.URL(self.url).password)
-        self._prefix = httpx.URL(self.url).raw_path.rstrip(b"/")
+        self._route = route_to(self.url, server.access)
+        password = httpx.URL(self._route.http_url).password
+        self.redactor = (redactor or Redactor()).knowing(server.api_key, password)
         self._key = server.api_key
         self._exchange = exchange
         self._http = httpx.AsyncClient(
-            transport=Http1Transport(),
+            transport=Http1Transport(self._route),
             timeout=httpx.Timeout(connect=connect, read=gap, write=None, pool=None),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             follow_redirects=False,
@@ -81,6 +77,7 @@ class WireClient:
         """
         limit = self._exchange if request.timeout is None else request.timeout
         response: httpx.Response | None = None
+        failure: Failure | None = None
         error, aborted = "", False
         wall, began = time.time(), time.perf_counter()
         try:
@@ -91,27 +88,30 @@ class WireClient:
                 finally:
                     await response.aclose()
         except TimeoutError:
-            error = f"{TOO_SLOW} {limit:g} s"
-        except (httpx.HTTPError, httpx.InvalidURL) as failure:
-            error = str(failure) or type(failure).__name__
-        except (ValueError, TypeError) as failure:  # a body that is no JSON, a header that is no header
-            error = f"{NOT_SENT}: {failure}"
+            failure = Failure.TIMEOUT_FIRST_BYTE if response is None else Failure.TIMEOUT_TOTAL
+            error = f"not complete within {limit:g} s"
+        except TransportError as fault:
+            failure, error = fault.failure, str(fault)
+        except (ValueError, TypeError, httpx.HTTPError, httpx.InvalidURL) as fault:
+            # a body that is no JSON, a header that is no header
+            failure, error = Failure.NOT_SENT, f"not sent: {fault}"
         taken = time.perf_counter() - began
         recording = Recording(key, request, sent=wall, seconds=round(taken, 6), aborted=aborted)
         if response is not None:
             recording = _with_response(recording, response, began, failed=bool(error) or aborted)
-        return self.redactor.recording(recording.with_response(error=_in_words(error, recording)))
+        words = _in_words(error, failure, recording)
+        return self.redactor.recording(recording.with_response(error=words, failure=failure))
 
     def _wire_request(self, request: Request) -> httpx.Request:
         body = encoded_body(request)
         wire = httpx.Request(
             request.method,
-            self.url,
+            self._route.http_url,
             headers=self._headers(request, body),
             content=body,
             extensions={
                 "timeout": self._http.timeout.as_dict(),
-                "target": self._prefix + target(request.path).encode(),
+                "target": f"{self._route.lead}{target(request.path)}".encode(),
             },
         )
         for name, value in request.headers.items():
@@ -127,7 +127,7 @@ class WireClient:
             own.pop(name.lower(), None)
             if value is not None:
                 own[name] = value
-        return list(own.items())
+        return [*own.items(), *self._route.fields]
 
 
 def _with_response(
@@ -172,9 +172,9 @@ def _after_events(count: int) -> Callable[[float, bytes], bool]:
     return enough
 
 
-def _in_words(error: str, recording: Recording) -> str:
-    if not error or error.startswith((NO_CONNECTION, NOT_SENT)):
+def _in_words(error: str, failure: Failure | None, recording: Recording) -> str:
+    if failure is None or failure is Failure.NOT_SENT or failure.unreached:
         return error
     if recording.status is None:
-        return f"{error}, and no response came" if error.startswith(TOO_SLOW) else error
+        return f"{error}, and no response came" if failure is Failure.TIMEOUT_FIRST_BYTE else error
     return f"{error} (status {recording.status} and {len(recording.body)} bytes of the body had come)"

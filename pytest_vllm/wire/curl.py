@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from pytest_vllm.wire.policy import UNIX, Access
+from pytest_vllm.wire.proxy import NONE
 from pytest_vllm.wire.redact import CREDENTIAL_HEADERS, HIDDEN
 from pytest_vllm.wire.request import encoded_body, own_headers, target
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 _OPTIONS = "--silent --show-error --no-buffer --include --http1.1 --globoff --path-as-is"
 
 
-def curl(request: Request, url: str, *, key_env: str = "VLLM_API_KEY") -> str:
+def curl(request: Request, url: str, *, key_env: str = "VLLM_API_KEY", access: Access | None = None) -> str:
     """A POSIX shell script that repeats the request, body byte for byte.
 
     The API key is taken from the environment when the script runs, and left out when the variable is not set.
@@ -23,19 +25,33 @@ def curl(request: Request, url: str, *, key_env: str = "VLLM_API_KEY") -> str:
         request: what to send, secrets already redacted.
         url: base URL of the server; the script takes another one as its first argument.
         key_env: environment variable that holds the API key.
+        access: what was said about the way to the server.
     """
+    way, base = _way(url, access or Access())
     given = {name.lower(): value for name, value in request.headers.items()}
     body = encoded_body(request)
     method = "--head" if request.method == "HEAD" else f"-X {shlex.quote(request.method)}"
-    lines = [f"curl {_OPTIONS} {method}", *_headers(request, has_body=body is not None)]
+    lines = [f"curl {_OPTIONS} {method}", *way, *_headers(request, has_body=body is not None)]
     if "authorization" not in given:
         lines.append(f'${{{key_env}:+-H "Authorization: Bearer ${key_env}"}}')
     if request.timeout is not None:
         lines.append(f"--max-time {request.timeout:g}")
     if body is not None:
         lines = [f"{_printed(body)} |", *lines, "--data-binary @-"]
-    lines.append(f'"${{1:-{_in_double_quotes(url.rstrip("/"))}}}"{shlex.quote(target(request.path))}')
+    lines.append(f'"${{1:-{_in_double_quotes(base)}}}"{shlex.quote(target(request.path))}')
     return "\n".join(["#!/bin/sh", *_notes(request, given, key_env), " \\\n  ".join(lines)]) + "\n"
+
+
+def _way(url: str, access: Access) -> tuple[list[str], str]:
+    """The options for the way to the server, and the base URL."""
+    given = {"--cacert": access.ca, "--cert": access.certificate, "--key": access.key}
+    options = [f"{option} {shlex.quote(value)}" for option, value in given.items() if value]
+    if access.proxy:
+        options.append("--noproxy '*'" if access.proxy == NONE else f"--proxy {shlex.quote(access.proxy)}")
+    if not url.startswith(UNIX):
+        return options, url.rstrip("/")
+    path, _, prefix = url.removeprefix(UNIX).removeprefix("//").partition(":")
+    return [*options, f"--unix-socket {shlex.quote(path)}"], f"http://localhost{prefix.rstrip('/')}"
 
 
 def _notes(request: Request, given: dict[str, str | None], key_env: str) -> list[str]:

@@ -11,19 +11,26 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import h11
 import httpx
 
+from pytest_vllm.wire.dial import INCOMPLETE, connect, refused, unagreed, unreached
+from pytest_vllm.wire.failure import Failure, TransportError
 from pytest_vllm.wire.framing import Framing, FramingError, framing_of
+from pytest_vllm.wire.trust import refusal
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator, Callable
+
+    from pytest_vllm.wire.policy import Route
 
 HEAD_LIMIT = 256 * 1024
 BODY_LIMIT = 64 * 1024 * 1024
-INCOMPLETE = "the connection closed before the response head was complete"
+#: Seconds until a connection must stand, where nobody says.
+PATIENCE = 15.0
 
 
 class Arrivals(httpx.AsyncByteStream):
@@ -56,8 +63,8 @@ class Arrivals(httpx.AsyncByteStream):
     async def finished(self, stop: Callable[[float, bytes], bool] | None = None) -> bool:
         """Wait for the end of the body; whether `stop` ended it first, by returning True for a piece.
 
-        A body that is complete by then was not stopped. Raises httpx.TransportError when the body does not
-        end cleanly.
+        A body that is complete by then was not stopped. Raises TransportError when the body does not end
+        cleanly.
         """
         connection = self._connection
         if stop is not None:
@@ -94,7 +101,7 @@ class Arrivals(httpx.AsyncByteStream):
 class _Connection(asyncio.Protocol):
     """One request and its response on one connection."""
 
-    def __init__(self, method: str, gap: float | None) -> None:
+    def __init__(self, method: str, gap: float | None, route: Route) -> None:
         loop = asyncio.get_running_loop()
         self.head: asyncio.Future[h11.Response] = loop.create_future()
         self.over: asyncio.Future[None] = loop.create_future()
@@ -106,7 +113,7 @@ class _Connection(asyncio.Protocol):
         self.stopped = False
         self.sent_at = self.head_at = self.read_at = 0.0
         self._stop: Callable[[float, bytes], bool] | None = None
-        self._method = method
+        self._method, self._route = method, route
         self._gap = gap
         self._watch: asyncio.TimerHandle | None = None
         self._size = 0
@@ -135,9 +142,9 @@ class _Connection(asyncio.Protocol):
                     return
             self._read_body(now, data)
         except h11.RemoteProtocolError as error:
-            self._fail(f"the response head is no HTTP/1.1: {error}")
+            self._fail(Failure.PROTOCOL, f"the response head is no HTTP/1.1: {error}")
         except FramingError as error:
-            self._fail(str(error))
+            self._fail(Failure.PROTOCOL, str(error))
 
     def _read_head(self, now: float, data: bytes) -> bytes:
         self._h11.receive_data(data)
@@ -167,9 +174,9 @@ class _Connection(asyncio.Protocol):
             if self._stop is not None and self._stop(now, piece) and self.stop():
                 return
         if self._size > BODY_LIMIT:
-            self._fail(f"the body is longer than {BODY_LIMIT >> 20} MiB and was cut there")
+            self._fail(Failure.PROTOCOL, f"the body is longer than {BODY_LIMIT >> 20} MiB and was cut there")
         elif framing.excess:
-            self._fail(f"{framing.excess} bytes came after the end of the body")
+            self._fail(Failure.PROTOCOL, f"{framing.excess} bytes came after the end of the body")
         elif framing.done:
             self._end()
 
@@ -191,24 +198,30 @@ class _Connection(asyncio.Protocol):
         assert self._gap is not None  # noqa: S101
         silent = time.perf_counter() - self.read_at
         if silent >= self._gap:
-            self._fail(f"no byte came for {self._gap:g} s", httpx.ReadTimeout)
+            self._fail(Failure.TIMEOUT_SILENCE, f"no byte came for {self._gap:g} s")
         else:
             self._watch = asyncio.get_running_loop().call_later(self._gap - silent, self._check_gap)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.lost.done():
             self.lost.set_result(None)
-        if self._framing is None:
-            self._fail(f"the connection broke before a response came: {exc}" if exc else INCOMPLETE)
+        if isinstance(exc, ssl.SSLError) and self._framing is None:
+            # in TLS 1.3 a server refuses a client's certificate only after the handshake
+            self._fail(Failure.TLS, str(refusal(exc, self._route.where)))
+        elif self._framing is None and exc is not None:
+            hint = "" if self.read_at else self._route.hint
+            self._fail(Failure.RESET, f"the connection broke before a response came: {exc}{hint}")
+        elif self._framing is None:
+            self._fail(Failure.TRUNCATED, INCOMPLETE + ("" if self.read_at else self._route.hint))
         elif exc is not None and not self._framing.done:
-            self._fail(f"the connection broke: {exc}")
+            self._fail(Failure.RESET, f"the connection broke: {exc}")
         elif missing := self._framing.end():
-            self._fail(missing)
+            self._fail(Failure.TRUNCATED, missing)
         else:
             self._end()
 
-    def _fail(self, words: str, kind: type[httpx.TransportError] = httpx.RemoteProtocolError) -> None:
-        error = kind(words)
+    def _fail(self, failure: Failure, words: str) -> None:
+        error = TransportError(failure, words)
         for future in (self.head, self.over):
             if not future.done():
                 future.set_exception(error)
@@ -236,20 +249,20 @@ class _Connection(asyncio.Protocol):
 
 
 class Http1Transport(httpx.AsyncBaseTransport):
-    """HTTP/1.1 over TCP or TLS; the response's stream is an `Arrivals`, also found as extension `arrivals`.
+    """HTTP/1.1 along one route; the response's stream is an `Arrivals`, also found as extension `arrivals`.
 
-    Of httpx's timeouts it keeps `connect` (seconds until the connection stands, TLS included) and `read`
-    (seconds without a byte once the response head is there). How long the head may take is the caller's to
-    say: a server that generates before it answers is not silent. The extension `target` replaces the request
-    line's target, byte for byte.
+    Of httpx's timeouts it keeps `connect` (seconds until the connection stands, tunnel and TLS included) and
+    `read` (seconds without a byte once the response head is there). How long the head may take is the
+    caller's to say: a server that generates before it answers is not silent. The extension `target` replaces
+    the request line's target, byte for byte.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        """Take a TLS context of one's own; by default the platform's trust is used."""
-        self._tls = tls
+    def __init__(self, route: Route) -> None:
+        """Whatever the URL of a request says, it goes along this route."""
+        self._route = route
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request and wait for the response head. Raises httpx.TransportError in words."""
+        """Send the request and wait for the response head. Raises TransportError."""
         limits: dict[str, float | None] = request.extensions.get("timeout", {})
         target: bytes = request.extensions.get("target", request.url.raw_path)
         body = await request.aread()
@@ -259,7 +272,8 @@ class Http1Transport(httpx.AsyncBaseTransport):
             head = await connection.head
         except h11.LocalProtocolError as error:
             connection.abort()
-            raise httpx.LocalProtocolError(f"not sent: the request is no HTTP/1.1: {error}") from error
+            words = f"not sent: the request is no HTTP/1.1: {error}"
+            raise TransportError(Failure.NOT_SENT, words) from error
         except BaseException:
             connection.abort()
             raise
@@ -276,34 +290,38 @@ class Http1Transport(httpx.AsyncBaseTransport):
         )
 
     async def _connect(self, request: httpx.Request, limits: dict[str, float | None]) -> _Connection:
-        host, secure = request.url.host, request.url.scheme == "https"
-        port = request.url.port or (443 if secure else 80)
-        connection = _Connection(request.method, limits.get("read"))
-        tls: dict[str, Any] = {"ssl": self._context(), "server_hostname": host} if secure else {}
-        patience = limits.get("connect")
+        route, patience = self._route, limits.get("connect") or PATIENCE
+        connection, fault = _Connection(request.method, limits.get("read"), route), unreached
         try:
             async with asyncio.timeout(patience):
-                loop = asyncio.get_running_loop()
-                await loop.create_connection(lambda: connection, host, port, **tls)
+                sock = await asyncio.to_thread(connect, route, patience) if route.tls else None
+                fault = unagreed if sock else unreached
+                await self._connected(connection, sock)
         except TimeoutError as error:
-            raise httpx.ConnectTimeout(f"no connection to {host}:{port} within {patience:g} s") from error
+            raise fault(TimeoutError(), route, patience) from error
         except ssl.SSLError as error:
-            raise httpx.ConnectError(f"no connection to {host}:{port}: no TLS: {error}") from error
+            raise await asyncio.to_thread(refused, error, route, patience) from error
         except OSError as error:
-            raise httpx.ConnectError(f"no connection to {host}:{port}: {_reason(error)}") from error
+            raise fault(error, route, patience) from error
         return connection
 
-    def _context(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-            self._tls.set_alpn_protocols(["http/1.1"])
-        return self._tls
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, ConnectionRefusedError) or "Errno 111" in str(error):
-        return "connection refused"
-    return error.strerror or str(error)
+    async def _connected(self, connection: _Connection, sock: socket.socket | None) -> None:
+        """Take the connection over, with TLS where a socket is given: that is connected already."""
+        route, loop = self._route, asyncio.get_running_loop()
+        if sock is not None:
+            sock.setblocking(False)
+            try:
+                tls = route.tls
+                await loop.create_connection(
+                    lambda: connection, sock=sock, ssl=tls, server_hostname=route.host
+                )
+            except BaseException:
+                sock.close()
+                raise
+        elif route.unix:
+            await loop.create_unix_connection(lambda: connection, route.unix)
+        else:
+            await loop.create_connection(lambda: connection, *route.peer)
 
 
 def _text(headers: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.wire.failure import Failure, failure_in_words
 from pytest_vllm.wire.sse import Event, read_stream, strict_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FORMAT = "pytest-vllm-recording"
-FORMAT_VERSION = 1
-
-#: What an error begins with when the request itself was never sent.
-NOT_SENT = "not sent"
+#: 2: `failure` stands beside `error`; recordings of format 1 are still read.
+FORMAT_VERSION = 2
 
 
 class Undecided(Exception):  # noqa: N818 - it is a verdict, not an error
@@ -75,6 +74,7 @@ class Recording:
         metrics_before: `/metrics` text scraped right before, for exchanges that ask for it.
         metrics_after: the same right after, once the server was idle again.
         aborted: whether we closed the connection on purpose.
+        failure: what kind of transport error it was; None when the response ended cleanly.
     """
 
     key: str
@@ -89,6 +89,7 @@ class Recording:
     metrics_before: str | None = None
     metrics_after: str | None = None
     aborted: bool = False
+    failure: Failure | None = None
 
     @cached_property
     def body(self) -> bytes:
@@ -188,6 +189,7 @@ def dump(recording: Recording) -> str:
     tail = {
         "seconds": recording.seconds,
         "error": recording.error,
+        "failure": recording.failure,
         "aborted": recording.aborted,
         "metrics_before": recording.metrics_before,
         "metrics_after": recording.metrics_after,
@@ -216,11 +218,17 @@ def load(text: str) -> Recording:
             chunks=tuple((line["at"], _chunk_bytes(line)) for line in chunks),
             sent=head["sent"],
             headers_at=head["headers_at"],
-            **tail,
+            **{**tail, "failure": _failure(head, tail, version)},
         )
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"the recording is damaged or cut short ({reason})") from error
+
+
+def _failure(head: Mapping[str, Any], tail: Mapping[str, Any], version: int) -> Failure | None:
+    if version < 2:
+        return failure_in_words(tail["error"], answered=head["status"] is not None)
+    return None if tail["failure"] is None else Failure(tail["failure"])
 
 
 def _json_line(line: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
 from pytest_vllm.facts.version import version_of
+from pytest_vllm.wire.policy import Access
 from pytest_vllm.wire.recording import Request
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Server:
         simulated: whether this is the simulator and no vLLM.
         api_key: the key requests carry; never printed.
         models: every id that `/v1/models` lists.
+        access: what was said about the way to it: authorities, client certificate, proxy.
     """
 
     url: str
@@ -53,6 +55,7 @@ class Server:
     simulated: bool = False
     api_key: str | None = field(default=None, repr=False)
     models: tuple[str, ...] = ()
+    access: Access = field(default_factory=Access, repr=False)
 
     @property
     def kind(self) -> LauncherKind:

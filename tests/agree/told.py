@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.wire.recording import NOT_SENT
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.sse import read_stream, strict_json
 from tests.agree.counted import counted
 from tests.agree.shape import Shape, shape_of
@@ -31,7 +31,7 @@ Told = dict[str, str]
 def told(recording: Recording) -> Told:
     """Everything that is compared of one exchange."""
     if recording.status is None:
-        why = "not sent" if recording.error.startswith(NOT_SENT) else "no answer"
+        why = "not sent" if recording.failure is Failure.NOT_SENT else "no answer"
         return {"status": why}
     parts = {"status": str(recording.status)}
     for name, value in recording.headers:

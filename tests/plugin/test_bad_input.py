@@ -29,6 +29,8 @@ max-modle-len = 4096
         (["--vllm-profile=sim", "--vllm-check=chat.envelop"], 5, ["chat.envelop", "did you mean"]),
         (["--vllm-profile=sim", "--vllm-check=health", "--vllm-check=caht"], 4, ["caht names no check"]),
         (["--vllm-profile=sim", "--vllm-check=health", "--vllm-check=caht", "-n2"], 4, ["caht names no"]),
+        (["--vllm-url=spark", "--vllm-proxy=socks5://x"], 4, ["--vllm-proxy: write", "http://HOST:PORT"]),
+        (["--vllm-url=spark", "--vllm-client-key=k.pem"], 4, ["--vllm-client-cert=FILE too"]),
         (["--vllm-replay=nowhere"], 4, ["no run.json there"]),
         (["suites/health"], 4, ["these checks need a server", "--vllm-profile=NAME"]),
     ],

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from pytest_vllm.measure.health import Doubt
 from pytest_vllm.measure.held import joined
@@ -19,6 +18,8 @@ from pytest_vllm.measure.samples import Sample
 from pytest_vllm.measure.sender import KEPT, Footprint, Part
 from pytest_vllm.measure.swarm.clocks import Offset, offset_of, uncertainty
 from pytest_vllm.measure.swarm.crew import Spoiled
+from pytest_vllm.wire.policy import route_to
+from pytest_vllm.wire.proxy import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -126,7 +127,9 @@ class Spread:
 
     def begin(self, speed: float) -> float:
         """Share the load out, and begin it everywhere at one moment; when that is."""
-        server = {"url": self._server.url, "model": self._server.model, "api_key": self._server.api_key}
+        one = self._server
+        server: dict[str, Any] = {"url": one.url, "model": one.model, "api_key": one.api_key}
+        server["access"] = asdict(one.access)
         self._crew.tell(
             "load",
             load=self._load,
@@ -275,8 +278,8 @@ class Spread:
 
     def _own(self, worker: str) -> str:
         """Why a worker elsewhere may not reach the server, where its address says so."""
-        host = urlsplit(self._server.url).hostname or ""
-        if " on " not in self._crew.names[worker] or not (host == "localhost" or host.startswith("127.")):
+        route = route_to(self._server.url, self._server.access)
+        if " on " not in self._crew.names[worker] or not (route.unix or is_loopback(route.host)):
             return ""
         return (
             f"; {self._server.url} is an address of this machine alone: verify the server by one that "

@@ -29,6 +29,7 @@ from pytest_vllm.measure.driver import Driver
 from pytest_vllm.measure.sender import CONNECTIONS, Part, Sender
 from pytest_vllm.measure.swarm.stream import MESSAGE, Stream, lines_of
 from pytest_vllm.measure.workload import Script, Workload
+from pytest_vllm.wire.policy import Access
 from pytest_vllm.wire.server import Server
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ class Worker:
         self._drop()
         self._sender, self._load = None, told
         self._begun = self._shipped = 0
-        self._driver = Driver(told["server"]["url"])  # `_pump` closes the one before
+        server = _server(told["server"])
+        self._driver = Driver(server.url, access=server.access)  # `_pump` closes the one before
 
     def _open(self, told: dict[str, Any]) -> None:
         """Locust has given its users: connect for each."""
@@ -145,7 +147,7 @@ class Worker:
         script = Script(workload, load["salt"], load["lines"], tuple(told["turns"]))
         script.words_per_token = load["words"]
         script.pass_over(load["after"])
-        asking = Asking(Server(**load["server"]), f"{driver.host}:{driver.port}")
+        asking = Asking(_server(load["server"]), driver.route)
         self._sender = Sender(workload, driver, asking, script, Part(**told["part"]), told["kept"])
         self._sender.begin_at(told["begin"], told["speed"])
         self._every = told["every"]
@@ -231,6 +233,10 @@ class Worker:
         if (sender := self._sender) is not None:
             names = ("sent", "in_flight", "begun", "reads", "hopeless", "finished", "stopped")
             self._say("progress", **{name: getattr(sender, name) for name in names})
+
+
+def _server(told: dict[str, Any]) -> Server:
+    return Server(**{**told, "access": Access(**told["access"])})
 
 
 def wait_for(host: str, port: int) -> None:

@@ -70,15 +70,7 @@ def read_compose(origin: Origin, service: str | None) -> Draft:
 def _account(draft: Draft, part: Part, document: Node, others: list[Node]) -> None:
     """What of the service, and of the rest of the file, no reader has read."""
     ledger = Ledger()
-    for key, node in document.pairs:
-        if key in ("version", "name") or key.startswith("x-"):
-            ledger.idle(node.line, key)
-        elif key not in ("services", "include", "secrets", "configs", "volumes"):
-            ledger.idle(node.line, f"{key} of the file")
-        elif key == "volumes":
-            for name, volume in node.pairs:
-                if volume:
-                    draft.lost(volume.line, f"volumes.{name}: how it is made")
+    _beside(draft, document, ledger)
     for node in others:
         draft.lost(node.line, "a second document of the file")
     for line, path in part.left():
@@ -89,6 +81,19 @@ def _account(draft: Draft, part: Part, document: Node, others: list[Node]) -> No
         else:
             draft.lost(line, ".".join(path))
     ledger.close(draft)
+
+
+def _beside(draft: Draft, document: Node, ledger: Ledger) -> None:
+    """What stands beside the services of the file."""
+    for key, node in document.pairs:
+        if key in ("version", "name") or key.startswith("x-"):
+            ledger.idle(node.line, key)
+        elif key not in ("services", "include", "secrets", "configs", "volumes"):
+            ledger.idle(node.line, f"{key} of the file")
+        elif key == "volumes":
+            for name, volume in node.pairs:
+                if volume:
+                    draft.lost(volume.line, f"volumes.{name}: how it is made")
 
 
 def _chosen(origin: Origin, services: dict[str, Node], names: Variables, wanted: str | None) -> str:

@@ -30,13 +30,19 @@ def read_host(draft: Draft, part: Part, text: Filled) -> None:
     for key, read in (("ipc", container.read_ipc), ("shm_size", container.read_shm)):
         if part.get(key):
             read(draft, text(part.get(key)), part.get(key).line)
-    for device in part.get("devices").items:
-        if device.is_table:
-            parts = {key: text(one) for key, one in device.pairs}
-            written = ":".join(parts[key] for key in ("source", "target", "permissions") if parts.get(key))
-            container.read_device(draft, written, device.line)
-        else:
-            container.read_device(draft, text(device), device.line)
+    _rights(draft, part, text)
+    draft.deployment |= {
+        "ports": [_port(one, text) for one in part.get("ports").items],
+        "restart": text(part.get("restart")) or None,
+        "network": text(part.get("network_mode")) or None,
+        "security-opt": [text(one) for one in part.get("security_opt").items],
+    }
+    _healthcheck(draft, part.get("healthcheck"))
+
+
+def _rights(draft: Draft, part: Part, text: Filled) -> None:
+    """Devices, capabilities, groups, limits, and who it runs as."""
+    _devices(draft, part, text)
     for key in ("cap_add", "cap_drop", "group_add"):
         for one in part.get(key).items:
             container.add(draft, key.replace("_", "-"), text(one), one.line)
@@ -48,15 +54,21 @@ def read_host(draft: Draft, part: Part, text: Filled) -> None:
     for key in ("user", "working_dir"):
         if part.get(key):
             draft.set({"working_dir": "workdir"}.get(key, key), text(part.get(key)), part.get(key).line)
-    if text(part.get("privileged")) == "true":
-        draft.set("privileged", True, part.get("privileged").line)
-    draft.deployment |= {
-        "ports": [_port(one, text) for one in part.get("ports").items],
-        "restart": text(part.get("restart")) or None,
-        "network": text(part.get("network_mode")) or None,
-        "security-opt": [text(one) for one in part.get("security_opt").items],
-    }
-    _healthcheck(draft, part.get("healthcheck"))
+    privileged = part.get("privileged")
+    if text(privileged) == "true":
+        draft.set("privileged", value=True, line=privileged.line)
+    elif privileged and text(privileged) != "false":
+        draft.lost(privileged.line, f"privileged: {text(privileged)}")
+
+
+def _devices(draft: Draft, part: Part, text: Filled) -> None:
+    for device in part.get("devices").items:
+        if device.is_table:
+            parts = {key: text(one) for key, one in device.pairs}
+            written = ":".join(parts[key] for key in ("source", "target", "permissions") if parts.get(key))
+            container.read_device(draft, written, device.line)
+        else:
+            container.read_device(draft, text(device), device.line)
 
 
 def _healthcheck(draft: Draft, check: Part) -> None:

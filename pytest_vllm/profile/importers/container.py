@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.variables import Variables
 
 _WRAPPERS = ("exec", "sudo", "nohup", "env", "time", "command", "-E")
-_SIZE = re.compile(r"\d+\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
+_SIZE = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 
 def runs_vllm(image: str, words: Sequence[str]) -> bool:
@@ -56,7 +56,7 @@ def read_start(
 
 
 def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Word]:
-    """The words that a shell around vLLM (`bash -c "…"`) would start: it sees the environment of the server."""
+    """The words that a shell around vLLM (`bash -c "…"`) would start, in the server's environment."""
     found = nested([Value(word.text) for word in words]) if words else None
     if found is None:
         return words
@@ -81,9 +81,8 @@ def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Wo
         if value.uses or name in chosen.prefix.env:
             draft.set_env(name, emitted(draft, value, lenient=True), chosen.line)
     account(draft, run, chosen, used, ", which is run before vLLM,")
-    draft.note(
-        words[at].line, f"the shell around vLLM ({' '.join(word.text for word in words[:at])}) is left out"
-    )
+    around = " ".join(word.text for word in words[:at])
+    draft.note(words[at].line, f"the shell around vLLM ({around}) is left out")
     return inner
 
 
@@ -145,7 +144,7 @@ def read_ulimit(draft: Draft, text: str, line: int) -> None:
 
 
 def read_runtime(draft: Draft, text: str, line: int) -> None:
-    """`runtime: nvidia` asks for the GPUs that NVIDIA_VISIBLE_DEVICES names; another runtime is kept by name."""
+    """`runtime: nvidia` asks for the GPUs that NVIDIA_VISIBLE_DEVICES names; others are kept by name."""
     if text != "nvidia":
         if text != "runc":
             draft.set("runtime", text, line)

@@ -130,12 +130,14 @@ class RunLine:
         elif name == "env-file":
             read_env_file(draft, value, line)
         elif name == "entrypoint":
+            if self.entrypoint:
+                draft.lost(self.entrypoint[0].line, f"--entrypoint {self.entrypoint[0].text}, given again,")
             self.entrypoint = [Word(one, line) for one in container.split(value)]
         elif name == "runtime":
             self.runtime = (value, line)
         elif name in _SILENT:
             self.idle.idle(line, f"--{name}")
-        elif not _production(draft, name, value) and name not in _TERMINAL:
+        elif not _production(draft, name, value, line) and name not in _TERMINAL:
             draft.lost(line, f"--{name}" + (f" {value}" if value else ""))
 
     def _env(self, raw: str, line: int) -> None:
@@ -147,7 +149,7 @@ class RunLine:
             pass_on(self.draft, name, line)
 
 
-def _production(draft: Draft, name: str, value: str) -> bool:
+def _production(draft: Draft, name: str, value: str, line: int) -> bool:
     """Whether an option belongs into `[deployment]`; it is put there."""
     if name == "rm":
         draft.deployment["remove"] = True
@@ -155,7 +157,10 @@ def _production(draft: Draft, name: str, value: str) -> bool:
         key = "ports" if name == "publish" else name
         draft.deployment[key] = [*draft.deployment.get(key, []), value]
     elif name in ("name", "restart", "network", "net"):
-        draft.deployment["network" if name == "net" else name] = value
+        key = "network" if name == "net" else name
+        if draft.deployment.get(key, value) != value:
+            draft.lost(line, f"--{name} {draft.deployment[key]}, which is given again,")
+        draft.deployment[key] = value
     else:
         return False
     return True
@@ -208,7 +213,7 @@ def read_env_file(
         written: the path as it stands.
         line: where.
         required: whether the engine refuses to start without it.
-        names: what names in it stand for, as docker compose has it; None for `docker run`, which reads it plainly.
+        names: what names in it stand for (compose); None: it is read plainly (docker run).
     """
     path = draft.origin.path(written)
     if not path.is_file():
@@ -231,6 +236,5 @@ def read_env_file(
             )
             draft.set_env(name, whole.replace(DOLLAR, "$"), line, f"in {written}:{number}")
             if names is not None:
-                names.values.setdefault(
-                    name, draft.env[name] if isinstance(draft.env.get(name), str) else secret_mark(name)
-                )
+                kept = draft.env.get(name)
+                names.values.setdefault(name, kept if isinstance(kept, str) else secret_mark(name))

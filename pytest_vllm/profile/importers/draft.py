@@ -54,11 +54,20 @@ class Draft:
 
     def set(self, key: str, value: Any, line: int) -> None:
         """A key of `[server]`."""
+        self._replaced(key, self.server.get(key), value, ("server", key), line)
         self.server[key] = value
         self._lines[("server", key)] = line
 
+    def _replaced(self, name: str, before: Any, after: Any, path: tuple[str, ...], line: int) -> None:
+        """Say that a value is taken back by one further on."""
+        grown = isinstance(before, list) and isinstance(after, list) and after[: len(before)] == before
+        if isinstance(before, str | int | list) and before not in (after, "") and not grown:
+            there = self._lines.get(path, 0)
+            self.note(there, f"{name} = {before!r} does not count: it is given again in line {line}")
+
     def set_env(self, name: str, text: str, line: int, where: str = "") -> None:
         """A variable of the server; secrets become references."""
+        self._replaced(name, self.env.get(name), text, ("server", "env", name), line)
         self._lines[("server", "env", name)] = line
         secret = self._reference(name, text, line, where)
         if name == API_KEY and secret is not None:

@@ -15,7 +15,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": DOLLAR}
 
 
 def dotenv(text: str, first: int = 1) -> Iterator[tuple[str, str | None, int]]:
-    """Name, value (None: passed on from outside) and line of an env file's entries, as docker compose reads them.
+    """Name, value (None: passed on from outside) and line of each entry, as docker compose reads them.
 
     Quotes may span lines; between single ones nothing is replaced; a ` #` begins a comment outside of quotes.
     What is not an entry has an empty name and the line as its value.

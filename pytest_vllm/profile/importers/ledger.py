@@ -1,7 +1,7 @@
 """An account of what a text consists of: every piece is used, noted, or listed as left over.
 
-Readers enter the pieces before they read anything, and take each one as they come to it. What nobody took is in
-`left()` and becomes a note, so that a key or a word that no reader knows cannot vanish.
+Readers enter the pieces before they read anything, and take each one as they come to it. What nobody took
+is in `left()` and becomes a note, so that a key or a word that no reader knows cannot vanish.
 """
 
 from __future__ import annotations

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 class ImportProblem(ProfileError):  # noqa: N818 - what a person has, not what broke
     """A deployment cannot be read as a profile. `str()` says where, what is wrong, and the next step."""
 
+    @property
+    def what(self) -> str:
+        """What is wrong, without the place."""
+        return str(self).partition(": ")[2] or str(self)
+
 
 @dataclass(frozen=True)
 class Origin:

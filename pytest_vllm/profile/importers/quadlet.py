@@ -63,9 +63,12 @@ def read_quadlet(origin: Origin, entries: list[Entry]) -> Draft:
     own = [entry for entry in entries if entry.section == "Container"]
     for entry in own:
         quadlet.read(entry)
-    image = next((entry for entry in own if entry.key == "Image"), None)
-    if image is None:
+    images = [entry for entry in own if entry.key == "Image"]
+    if not images:
         raise origin.problem(own[0].line, "the Quadlet names no Image", "complete the file")
+    *before, image = images
+    for entry in before:
+        draft.lost(entry.line, f"Image={entry.value}, which is given again,")
     texts = [word.text for word in quadlet.command]
     if not container.runs_vllm(image.value, [*(word.text for word in line.entrypoint), *texts]):
         fix = "name the file that starts vLLM"
@@ -97,12 +100,18 @@ class _Quadlet:
             for pair in assignments(self.draft.origin, entry):
                 self.line.option("env", pair, at)
         elif key == "Exec":
+            if self.command:
+                self.draft.lost(self.command[0].line, f"Exec={shlex.join(w.text for w in self.command)}")
             self.command = [Word(one, at) for one in self._split(entry, value)]
         elif key in ("PodmanArgs", "GlobalArgs"):
             self._arguments(entry, value)
         elif key == "Secret":
             self._secret(value, at)
-        elif key in _OPTIONS:
+        else:
+            self._option(key, value, at)
+
+    def _option(self, key: str, value: str, at: int) -> None:
+        if key in _OPTIONS:
             self.line.option(_OPTIONS[key], self._plain(key, value), at)
         elif key in _LISTS:
             for one in value.split():

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container, containerline
 from pytest_vllm.profile.importers.draft import Draft
+from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, pick
 from pytest_vllm.profile.importers.shellaccount import account, emitted
 from pytest_vllm.profile.importers.shellprefix import is_run
-from pytest_vllm.profile.importers.shellrun import Run, Start
+from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellwords import Word, resolved
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.profile.importers.origin import Origin
     from pytest_vllm.profile.importers.shelltree import Script
+    from pytest_vllm.profile.importers.shellwalk import Start
 
 _INSTRUCTIONS = ("FROM", "ENTRYPOINT", "CMD", "RUN", "COPY")
 
@@ -41,7 +43,13 @@ def read_script(origin: Origin, script: Script, state: State, service: str | Non
     _none_but_others(origin, run, found)
     chosen = found[pick(origin, candidates, service, "command")]
     here = replace(origin, folder=chosen.state.folder)
-    draft, used = _draft(here, chosen)
+    try:
+        draft, used = _draft(here, chosen)
+    except ImportProblem as problem:
+        if not chosen.said:
+            raise
+        said = chosen.said[0]
+        raise origin.problem(said.line, f"{said.text}, and so {problem.what}") from problem
     if chosen.said and not draft.server.get("model"):
         raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(": it is left empty"))
     account(draft, run, chosen, used)

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from pytest_vllm.profile.importers.draft import Draft
-    from pytest_vllm.profile.importers.shellrun import Run, Start
+    from pytest_vllm.profile.importers.shellrun import Run
     from pytest_vllm.profile.importers.shellvalue import Value
+    from pytest_vllm.profile.importers.shellwalk import Start
 
 
 def emitted(draft: Draft, value: Value, *, lenient: bool = False) -> str:
@@ -56,11 +57,17 @@ def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str
     for one in run.starts:
         if one.node != chosen.node:
             draft.lost(one.line, f"`{' '.join(one.texts[:6])}`{why}")
+    _circumstances(draft, chosen)
+    ledger.close(draft)
+
+
+def _circumstances(draft: Draft, chosen: Start) -> None:
+    """On what the command hangs, and where a shell would have ended it."""
     if chosen.where:
         draft.note(chosen.line, f"it is started only where {' and '.join(chosen.where)}")
     first, last = chosen.line, chosen.script.line(chosen.node) + chosen.script.text(chosen.node).count("\n")
     lines = [line for line in chosen.script.mended if first <= line <= last]
     if lines:
-        text = "a shell ends the command at the comment or blank behind the backslash; what follows is read as meant"
+        ends = "a shell ends the command at the comment or blank behind the backslash"
+        text = f"{ends}; what follows is read as meant"
         draft.note(lines[0], text)
-    ledger.close(draft)

@@ -15,6 +15,8 @@ from pytest_vllm.profile.importers.shellwalk import Walk
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from pytest_vllm.profile.importers.shellstate import State
+
 
 #: Rounds of a loop that are followed at most.
 MANY = 8
@@ -28,7 +30,10 @@ class Branches(Walk):
         """`A && B`, `A || B`. Whatever is no test is taken to succeed."""
         left, operator, right = [child for child in node.children if child.type != "comment"][:3]
         follows = operator.type == "&&"
-        self.visit(left)
+        if left.type in ("test_command", "negated_command"):
+            self.claim(left)
+        else:
+            self.visit(left)
         found = outcome(left, self.expand()) if left.type in _TESTS else UNDECIDED
         if left.type not in ("test_command", "negated_command") and found == UNDECIDED:
             if follows:
@@ -40,9 +45,9 @@ class Branches(Walk):
 
     def _test_command(self, node: Node) -> None:
         self.claim(node)
+        self.idle.append((self.script.line(node), "a condition"))
 
-    def _negated_command(self, node: Node) -> None:
-        self.claim(node)
+    _negated_command = _test_command
 
     def _if_statement(self, node: Node) -> None:
         arms: list[Arm] = []
@@ -88,7 +93,8 @@ class Branches(Walk):
 
     def _arms(self, arms: list[Arm], node: Node) -> None:
         """Every arm that may be taken, each from the same state; then the one that is."""
-        before, ways, open_ = self.state, [], True
+        before, open_ = self.state, True
+        ways: list[tuple[Arm, State]] = []
         for arm in arms:
             if not open_ or (arm.found.truth is False and not arm.found.outside):
                 for one in arm.body:
@@ -112,9 +118,7 @@ class Branches(Walk):
         name = next(self.script.text(one) for one in node.children if one.type == "variable_name")
         body = node.children[-1]
         listed = [
-            one
-            for one in node.children
-            if one.is_named and one not in (body,) and one.type != "variable_name"
+            one for one in node.children if one.is_named and one != body and one.type != "variable_name"
         ]
         if listed and listed[0].type == "variable_name":
             listed = listed[1:]
@@ -125,7 +129,7 @@ class Branches(Walk):
             values = list(self.state.arguments)
         line = self.script.line(node)
         if not values or len(values) > MANY or any(one.literal for one in values):
-            text = f"${name} runs over what an importer does not follow (line {line}); write one value in its place"
+            text = f"${name} runs over what an importer does not follow; write one value in its place"
             values = [Value("", (Remark(line, text, fatal=True),), outside=True)]
         for value in values:
             self.state.assign(name, value)

@@ -56,13 +56,9 @@ class BuiltIns(Walk):
 
     def _do_eval(self, node: Node, words: Words) -> None:
         whole = joined([value for value, _ in words[1:]])
-        if whole.literal:
-            text = f"`{self.script.shown(node)}` is run by the shell, not by an importer"
-            self.notes.append(Remark(self.script.line(node), text))
-            return
         script = replace(parsed(whole.text, self.origin), at=self.script.line(node))
         state = self.state
-        self._inside(script, state, state.arguments)
+        self._inside(script, state, state.arguments, whole)
 
     def _do_cd(self, node: Node, words: Words) -> None:
         line, target = self.script.line(node), words[1][0] if len(words) > 1 else Value(self.state.home)

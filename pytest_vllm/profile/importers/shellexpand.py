@@ -65,15 +65,15 @@ class Expander:
             yield Part(Value(text[1:-1]))
         elif kind == "ansi_c_string":
             yield Part(Value(re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), text[2:-1])))
-        elif kind in ("string", "translated_string"):
-            yield Part(Value())
+        elif kind == "string":
             yield from self._string(node, secret)
         elif kind in ("concatenation", "command_name", "herestring_redirect"):
-            yield from self._sequence(node, quoted, secret)
+            yield from self.sequence(node, quoted, secret)
         elif kind in ("simple_expansion", "expansion"):
             yield from self._expansion(node, quoted, secret)
         elif kind == "command_substitution":
-            yield Part(self._called(node), quoted)
+            called = self._called(node)
+            yield Part(called, whole=quoted or called.literal)
         elif kind == "arithmetic_expansion":
             yield Part(self._counted(node), quoted)
         elif kind in ("process_substitution", "ERROR"):
@@ -81,7 +81,8 @@ class Expander:
         else:
             yield Part(Value(re.sub(r"\\(\n|.)", lambda one: one[1].strip("\n"), text)))
 
-    def _sequence(self, node: Node, quoted: bool, secret: bool) -> Iterator[Part]:
+    def sequence(self, node: Node, quoted: bool, secret: bool) -> Iterator[Part]:
+        """What a word, or the text of a here-document, is put together of."""
         at = node.start_byte
         for child in node.children:
             if child.start_byte > at:
@@ -93,13 +94,23 @@ class Expander:
         """What stands between double quotes; the grammar leaves blanks between two names out."""
         at, end = node.start_byte + 1, node.end_byte - 1
         inner = [child for child in node.children if child.is_named and child.type != "string_content"]
+        if not (
+            len(inner) == 1 and (inner[0].start_byte, inner[0].end_byte) == (at, end) and self._none(inner[0])
+        ):
+            yield Part(Value())
         for child in [*inner, None]:
             upto = child.start_byte if child is not None else end
             written = self.script.source[at:upto].decode("utf-8", "replace")
-            yield Part(Value(re.sub(r'\\([$`"\\\n])', lambda one: one[1].strip("\n"), written)))
+            if written:
+                yield Part(Value(re.sub(r'\\([$`"\\\n])', lambda one: one[1].strip("\n"), written)))
             if child is not None:
                 yield from self.parts(child, quoted=True, secret=secret)
                 at = child.end_byte
+
+    def _none(self, node: Node) -> bool:
+        """Whether this is `"$@"` or `"${A[@]}"` of nothing, which is no word at all."""
+        found = re.fullmatch(r"\$(?:(@)|\{(@)\}|\{(\w+)\[@\]\})", self.script.text(node))
+        return found is not None and not self.state.several(found[1] or found[2] or found[3])
 
     def _expansion(self, node: Node, quoted: bool, secret: bool) -> Iterator[Part]:
         inner = [child for child in node.children if child.type not in ("$", "${", "}")]
@@ -110,7 +121,7 @@ class Expander:
         if not inner:
             yield Part(self._not_run(node, "is not understood; it stays as it is"))
             return
-        name, index = self._name(inner[0])
+        name, index = self.name(inner[0])
         operator = self.script.text(inner[1]) if len(inner) > 1 else ""
         if prefix or (operator and not _OPERATOR.fullmatch(operator)):
             yield Part(self._special(node, prefix, name, index), quoted)
@@ -122,7 +133,8 @@ class Expander:
         known = self.state.lookup(name, index, self.script.line(node), whole, secret=secret)
         yield from self._operated(node, known, operator, inner[2:], name, quoted=quoted, secret=secret)
 
-    def _name(self, node: Node) -> tuple[str, str]:
+    def name(self, node: Node) -> tuple[str, str]:
+        """A name, and the index behind it: `A[0]`."""
         if node.type != "subscript":
             return self.script.text(node), ""
         name, *rest = [child for child in node.children if child.is_named]
@@ -163,12 +175,9 @@ class Expander:
             if secret or secret_name(name):
                 yield Part(self.state.secret(name, self.script.line(node), optional=not rest), quoted)
                 return
-            for one in rest:
-                for part in self.parts(one, quoted=quoted, secret=secret):
-                    value = replace(part.value, outside=True) if known.outside else part.value
-                    if last == "=":
-                        self.state.assign(name, value)
-                    yield Part(value, part.whole)
+            if not rest:
+                yield Part(Value(outside=known.outside), quoted)
+            yield from self._default(known, rest, name if last == "=" else "", quoted=quoted)
         elif last == "+":
             for one in rest if given else ():
                 yield from self.parts(one, quoted=quoted, secret=secret)
@@ -180,6 +189,15 @@ class Expander:
             yield Part(known, quoted)
         else:
             yield Part(self._changed(node, known, operator, rest), quoted)
+
+    def _default(self, known: Value, rest: list[Node], name: str, *, quoted: bool) -> Iterator[Part]:
+        """The word behind `:-`; behind `:=` it becomes the value of the name."""
+        for one in rest:
+            for part in self.parts(one, quoted=quoted):
+                value = replace(part.value, outside=True) if known.outside else part.value
+                if name:
+                    self.state.assign(name, value)
+                yield Part(value, part.whole)
 
     def _changed(self, node: Node, known: Value, operator: str, rest: list[Node]) -> Value:
         """`${X%%/*}`, `${X#v}`, `${X/a/b}`, `${X^^}`, `${X:0:3}`."""

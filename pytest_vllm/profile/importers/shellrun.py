@@ -1,7 +1,7 @@
 """A shell script followed in the order of execution, without running anything.
 
-Commands that start vLLM are collected with the state that they are started in. A branch that hangs on what the
-script does not say is followed both ways; what differs behind it is said when it is used.
+Commands that start vLLM are collected with the state that they are started in. A branch that hangs on what
+the script does not say is followed both ways; what differs behind it is said when it is used.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ class Run(Branches, BuiltIns):
                 self._call(name, (), script, body)
                 self.state = before
                 self._where.pop()
+        for name, line in self.defined.items():
+            if name not in self._called:
+                self.idle.append((line, f"{name}(), which nothing calls"))
         return self
 
     # statements
@@ -57,7 +60,7 @@ class Run(Branches, BuiltIns):
         self.claim(node)
         target, value = node.children[0], node.children[2] if len(node.children) > 2 else None
         adds = self.script.text(node.children[1]) == "+="
-        name, index = self.expand()._name(target)
+        name, index = self.expand().name(target)
         key = (id(self.script), node.start_byte)
         self.assigned[key] = (self.script.line(node), name)
         expander = self.expand()
@@ -111,6 +114,7 @@ class Run(Branches, BuiltIns):
 
     def _unset_command(self, node: Node) -> None:
         self.claim(node)
+        self.idle.append((self.script.line(node), "`unset`"))
         for child in node.children[1:]:
             self.state.values.pop(self.script.text(child), None)
             self.state.exported.discard(self.script.text(child))
@@ -122,6 +126,7 @@ class Run(Branches, BuiltIns):
             node.children[-1],
         )
         self.state.functions[name] = (self.script, body)
+        self.defined[name] = self.script.line(node)
 
     def _subshell(self, node: Node) -> None:
         before, self.state = self.state, self.state.copy()
@@ -147,8 +152,8 @@ class Run(Branches, BuiltIns):
                     self.visit(inner)
         if text and body.type == "command" and self._is_shell(body):
             self.claim(body)
-            inner = parsed(text, self.origin, self._first_of(redirects))
-            self._inside(inner, self._child(), ())
+            script = parsed(text, self.origin, self._first_of(redirects))
+            self._inside(script, self._child(), (), Value())
             return
         self.visit(body)
 
@@ -156,20 +161,15 @@ class Run(Branches, BuiltIns):
         start = next((self.script.text(one) for one in redirect.children if one.type == "heredoc_start"), "")
         if start[:1] in "'\"\\" or not any(one.is_named for one in body.children):
             return self.script.text(body)
-        return joined([part.value for part in self.expand()._sequence(body, True, False)], "").text
+        return joined([part.value for part in self.expand().sequence(body, True, False)], "").text
 
     def _first_of(self, redirects: list[Node]) -> int:
         found = [one for each in redirects for one in nodes(each) if one.type == "heredoc_body"]
         return self.script.line(found[0]) if found else 1
 
     def _is_shell(self, node: Node) -> bool:
-        words = [
-            value.text for value, _ in self.expand().words([one for one in node.children if one.is_named])
-        ]
-        words = [
-            word for word in stripped([(Value(word), 0) for word in words])[0] for word in [word[0].text]
-        ]
-        return bool(words) and re.fullmatch(r"(?:.*/)?(?:ba|da|z)?sh", words[0]) is not None
+        words, _ = stripped(self.expand().words([one for one in node.children if one.is_named]))
+        return bool(words) and re.fullmatch(r"(?:.*/)?(?:ba|da|z)?sh", words[0][0].text) is not None
 
     def _command(self, node: Node) -> None:
         self.claim(node)
@@ -202,13 +202,14 @@ class Run(Branches, BuiltIns):
             built_in(node, words)
         elif starts([value.text for value, _ in words]):
             said = tuple(self.state.dropped)
+            words = [(words[0][0] + self._inherited, words[0][1]), *words[1:]]
             where = tuple(self._where)
             self.starts.append(Start(words, prefix, self.state.copy(), self.script, node, where, said))
         elif (inner := nested([value for value, _ in words])) is not None:
             value, arguments = inner
             script = parsed(value.text, self.origin, words[-1][1] if len(words) < 3 else words[2][1])
             script = replace(script, at=line) if "\n" not in value.text else script
-            self._inside(script, self._child(prefix), arguments)
+            self._inside(script, self._child(prefix), arguments, value)
         elif name in _IDLE:
             self.idle.append((line, f"`{name}`"))
         else:

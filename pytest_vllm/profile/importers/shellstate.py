@@ -143,15 +143,17 @@ class State:
         if name == "#":
             return Value(str(len(self.arguments)), outside=not self.called)
         if name.isdigit():
-            at = int(name) - 1
-            if at < len(self.arguments):
-                return self.arguments[at]
-            whose = "function's" if self.called else "script's"
-            fix = "write its value in its place, or a default: ${" + name + ":-…}"
-            text = f"{shown} is the {whose} argument {name}, which {_UNSET}; {fix}"
-            return Value("", (Remark(line, text, fatal=True),), outside=not self.called)
+            return self._argument(int(name), line, shown)
         if name in ("@", "*"):
             return joined(self.arguments)
         if name == "?":
             return Value("0", outside=True)
         return Value(shown, (Remark(line, f"{shown} is only known once the script runs"),), outside=True)
+
+    def _argument(self, number: int, line: int, shown: str) -> Value:
+        if number <= len(self.arguments):
+            return self.arguments[number - 1]
+        whose = "function's" if self.called else "script's"
+        fix = "write its value in its place, or a default: ${" + str(number) + ":-…}"
+        text = f"{shown} is the {whose} argument {number}, which {_UNSET}; {fix}"
+        return Value("", (Remark(line, text, fatal=True),), outside=not self.called)

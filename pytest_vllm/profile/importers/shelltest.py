@@ -60,12 +60,16 @@ def outcome(node: Node, expander: Expander) -> Outcome:
         return outcome(inner[0], expander)
     if kind == "negated_command" and len(inner) == 2:
         return outcome(inner[1], expander).inverse()
+    return _of_kind(kind, inner, node, expander)
+
+
+def _of_kind(kind: str, inner: list[Node], node: Node, expander: Expander) -> Outcome:
     if kind == "command":
         return _command([one for one in inner if one.is_named], expander)
     if kind in ("binary_expression", "list") and len(inner) == 3:
-        return _both(*inner, expander)
+        return _both((inner[0], inner[1], inner[2]), expander)
     if kind == "unary_expression" and len(inner) == 2:
-        return _one(*inner, expander)
+        return _one((inner[0], inner[1]), expander)
     if kind in ("word", "string", "simple_expansion", "expansion", "concatenation", "raw_string", "number"):
         return _filled(_text(node, expander))
     return UNDECIDED
@@ -88,7 +92,8 @@ def _command(inner: list[Node], expander: Expander) -> Outcome:
     return Outcome(bool(texts and texts[0]), outside) if len(values) == 1 else UNDECIDED
 
 
-def _both(left: Node, operator: Node, right: Node, expander: Expander) -> Outcome:
+def _both(sides: tuple[Node, Node, Node], expander: Expander) -> Outcome:
+    left, operator, right = sides
     sign = expander.script.text(operator)
     if sign in ("&&", "||", "-a", "-o"):
         one, two = outcome(left, expander), outcome(right, expander)
@@ -127,7 +132,8 @@ def _compared(sign: str, left: Value, right: Value, *, exact: bool) -> Outcome:
     return UNDECIDED
 
 
-def _one(operator: Node, operand: Node, expander: Expander) -> Outcome:
+def _one(sides: tuple[Node, Node], expander: Expander) -> Outcome:
+    operator, operand = sides
     sign = expander.script.text(operator)
     if sign == "!":
         return outcome(operand, expander).inverse()

@@ -111,9 +111,10 @@ def _mended(lines: list[str]) -> tuple[list[str], list[int]]:
         mended = _COMMENTED.sub(lambda _: "\\", line) if not _COMMENT.match(line) else line
         if mended != line and at + 1 < len(lines):
             touched.append(at)
-            line = mended
-        found.append(line)
-        goes_on = line.endswith("\\") and not _COMMENT.match(line)
+        else:
+            mended = line
+        found.append(mended)
+        goes_on = mended.endswith("\\") and not _COMMENT.match(line)
     return found, touched
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.shellexpand import Expander
 from pytest_vllm.profile.importers.shelltree import leaves
-from pytest_vllm.profile.importers.shellvalue import Remark
+from pytest_vllm.profile.importers.shellvalue import Remark, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.shellprefix import Prefix
     from pytest_vllm.profile.importers.shellstate import State
     from pytest_vllm.profile.importers.shelltree import Script
-    from pytest_vllm.profile.importers.shellvalue import Value
 
 DEEPEST = 12
 
@@ -66,11 +65,13 @@ class Walk:
         self.others: list[tuple[int, str]] = []
         self.idle: list[tuple[int, str]] = []
         self.notes: list[Remark] = []
+        self.defined: dict[str, int] = {}
         self.assigned: dict[tuple[int, int], tuple[int, str]] = {}
         self._claimed: list[tuple[Script, int, int]] = []
         self._where: list[str] = []
         self._called: set[str] = set()
         self._depth = 0
+        self._inherited = Value()
 
     def left(self) -> list[tuple[int, str]]:
         """What nothing has come to: line and text of every part of the script that was not followed."""
@@ -106,15 +107,16 @@ class Walk:
         """Words in the state of now."""
         return Expander(self.script, self.state)
 
-    def _inside(self, script: Script, state: State, arguments: tuple[Value, ...]) -> None:
-        """A script within the script; what it sets stays in it."""
+    def _inside(self, script: Script, state: State, arguments: tuple[Value, ...], text: Value) -> None:
+        """A script within the script, from a text; what it sets stays in it."""
         if self._depth >= DEEPEST:
             return
         state.arguments = arguments
         outer, self.script = self.script, script
         before, self.state = self.state, state
+        inherited, self._inherited = self._inherited, self._inherited + text.cut("")
         self._depth += 1
         self.visit_all(script.root.children)
         self.notes += [Remark(line, f"`{text}` is not understood") for line, text in self.left()]
         self._depth -= 1
-        self.script, self.state = outer, before
+        self.script, self.state, self._inherited = outer, before, inherited

@@ -6,7 +6,6 @@ and "config" end the API server, "engine" ends the engine core first.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 

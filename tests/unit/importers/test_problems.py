@@ -164,14 +164,6 @@ PROBLEMS = {
         "[Pod]\nPodName=x\n",
         ": a Quadlet pod: it starts no server by itself; name the .container file that starts vLLM in it",
     ),
-    "a Dockerfile": (
-        "Dockerfile",
-        "FROM vllm/vllm-openai\nENTRYPOINT python3 -m vllm.entrypoints.openai.api_server --model a/b\n",
-        (
-            ": a Dockerfile: it describes an image, not how a server is started; build it, and name the docker "
-            "run line, the compose file or the manifest that starts it"
-        ),
-    ),
     "an image that is no text": (
         "a.yaml",
         f"services:\n  vllm:\n    {VLLM}\n    shm_size: big\n",

@@ -112,8 +112,10 @@ def test_notes_name_what_was_left_behind() -> None:
     )
 
     assert notes == [
-        "spark-qwen35.sh:7: a shell ends the command at the comment or blank behind the backslash; "
-        "what follows is read as meant",
+        (
+            "spark-qwen35.sh:7: a shell ends the command at the comment or blank behind the backslash; "
+            "what follows is read as meant"
+        ),
         f"rtx5090-qwq-awq.sh:4: {said}",
         (
             "rtxpro6000-gguf.sh:2: `huggingface-cli download Qwen/Qwen3-32B-GGUF qwen3-32b-q5_k_m.gguf "

@@ -51,6 +51,9 @@ def test_unknown_launcher() -> None:
         ("https://gate.example/llm/v1", "https://gate.example/llm"),
         ("https://gate.example/v10", "https://gate.example/v10"),
         ("http://[::1]:8000/v1", "http://[::1]:8000"),
+        ("unix:/run/vllm.sock", "unix:/run/vllm.sock"),
+        ("unix:///run/vllm.sock", "unix:/run/vllm.sock"),
+        ("unix:/run/vllm.sock:/llm/v1", "unix:/run/vllm.sock:/llm"),
     ],
 )
 def test_base_urls(given: str, expected: str) -> None:

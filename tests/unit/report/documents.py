@@ -12,6 +12,7 @@ from tests.golden.sample_parts import CHAT, answer, record, result, run_of, serv
 
 if TYPE_CHECKING:
     from pytest_vllm.report.record import RunRecord
+    from pytest_vllm.wire.policy import Access
     from pytest_vllm.wire.recording import Request
 
 HOSTILE = (
@@ -20,7 +21,7 @@ HOSTILE = (
 )
 
 
-def curl(request: Request, url: str, *, key_env: str) -> str:
+def curl(request: Request, url: str, *, key_env: str, access: Access | None) -> str:
     return f'#!/bin/sh\necho {request.method} {url}{request.path} "${{{key_env}:-no key}}"\n'
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.curl import curl
+from pytest_vllm.wire.policy import Access
 from pytest_vllm.wire.recording import Request
 from pytest_vllm.wire.server import Server
 from tests.unit.wire.fake import Call, fake_server
@@ -96,3 +97,19 @@ def test_what_the_script_cannot_repeat_is_said() -> None:
     assert "# the original closed the connection after 3 events" in script
     assert "--max-time 5" in script
     assert "VLLM_API_KEY" not in script
+
+
+def test_the_way_to_the_server_is_repeated() -> None:
+    """Authorities, the client certificate, the proxy, a unix socket."""
+    access = Access("/ca.pem", "/c.pem", "/k.pem", "none")
+    script = curl(Request("GET", "/x"), "https://host/llm/", access=access)
+    socket = curl(Request("GET", "/x"), "unix:/run/v.sock:/llm", access=Access(proxy="http://p:1"))
+
+    assert "--cacert /ca.pem" in script
+    assert "--cert /c.pem" in script
+    assert "--key /k.pem" in script
+    assert "--noproxy '*'" in script
+    assert '"${1:-https://host/llm}"/x' in script
+    assert "--unix-socket /run/v.sock" in socket
+    assert "--proxy http://p:1" in socket
+    assert '"${1:-http://localhost/llm}"/x' in socket

@@ -13,6 +13,7 @@ from pytest_vllm.declare.exchanges import ExchangeSpec
 from pytest_vllm.run.plan import Planned
 from pytest_vllm.run.recorder import record_all
 from pytest_vllm.wire.client import WireClient
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
 from pytest_vllm.wire.server import Server
@@ -237,7 +238,7 @@ def test_a_server_that_dies_takes_the_open_exchanges_with_it(record: Run) -> Non
                     if request.path == "/hang":
                         return await super().send(key, request)
                     await hanging.wait()
-                    return Recording(key, request, error="no connection to x:1: connection refused")
+                    return Recording(key, request, error="connection refused", failure=Failure.NO_CONNECTION)
 
             server = Server(hung.url, "m")
             async with Half(server) as client:

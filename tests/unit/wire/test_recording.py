@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request, Undecided, dump, load
 
 TEXTS = st.text(st.characters(codec=None), max_size=20)  # lone surrogates included
@@ -38,6 +39,7 @@ RECORDINGS = st.builds(
     metrics_before=st.one_of(st.none(), TEXTS),
     metrics_after=st.one_of(st.none(), TEXTS),
     aborted=st.booleans(),
+    failure=st.one_of(st.none(), st.sampled_from(Failure)),
 )
 
 
@@ -66,8 +68,8 @@ def test_a_damaged_recording_is_a_value_error(recording: Recording, data: st.Dat
         ("", "cut short"),
         ("[1]\n[2]\n", "no|not"),
         ('{"format": "other", "version": 1}\n{}\n', "its format is 'other'"),
-        ('{"format": "pytest-vllm-recording", "version": 99}\n{}\n', "version 99 is newer than 1"),
-        ('{"format": "pytest-vllm-recording", "version": 1}\n{}\n', "damaged"),
+        ('{"format": "pytest-vllm-recording", "version": 99}\n{}\n', "version 99 is newer than 2"),
+        ('{"format": "pytest-vllm-recording", "version": 2}\n{}\n', "damaged"),
     ],
 )
 def test_another_text_is_refused(text: str, why: str) -> None:

@@ -105,8 +105,8 @@ def test_a_missing_recording_names_a_near_one(tmp_path: Path) -> None:
         (b"", "not a recording|cut short"),
         (b"\xff\xfe", "not UTF-8 at byte 0"),
         (
-            b'{"format": "pytest-vllm-recording", "version": 2, "key": "a.b"}\n{}\n',
-            "version 2 is newer than 1",
+            b'{"format": "pytest-vllm-recording", "version": 3, "key": "a.b"}\n{}\n',
+            "version 3 is newer than 2",
         ),
         (b'{"format": "pytest-vllm-recording", "version": 1, "key": "a.b"}\n{}\n', "damaged"),
     ],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.wire.client import WireClient
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.server import Server
 from tests.unit.wire.certificate import certificate_in
@@ -52,6 +53,6 @@ def test_an_untrusted_server_is_refused(certificate: Path) -> None:
     recording = exchange(certificate)
 
     assert recording.status is None
-    assert recording.error.startswith("no connection to 127.0.0.1:")
-    assert "no TLS" in recording.error
-    assert "self-signed certificate" in recording.error
+    assert recording.failure is Failure.TLS
+    assert recording.error.startswith("no TLS with 127.0.0.1:")
+    assert "self-signed certificate (issued by CN=localhost); name its authority" in recording.error

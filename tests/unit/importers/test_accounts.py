@@ -1,0 +1,225 @@
+"""Generated files: every part of one is in the profile, in a note, or in the refusal."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_vllm.profile.importers import ImportProblem, imported
+from pytest_vllm.profile.importers.envfile import dotenv
+from pytest_vllm.profile.importers.ledger import Ledger, Piece
+from pytest_vllm.profile.write import to_toml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: `ACCOUNTS=10000` asks for as many files of each kind as a night allows.
+FILES = settings(
+    max_examples=int(os.environ.get("ACCOUNTS", "60")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+ENVIRON = {"HOME": "/home/me"}
+
+
+def visible(file: Path, kind: str) -> tuple[str, set[int]]:
+    """All that a person is shown of an import, and the lines that it names."""
+    try:
+        found = imported(file, kind=kind, environ=ENVIRON)
+        text = "\n".join([to_toml(found.profile), *found.notes])
+    except ImportProblem as problem:
+        return str(problem), set(range(10_000))
+    named = {int(line) for line in re.findall(rf"{re.escape(str(file))}:(\d+):", text)}
+    for first, rest in re.findall(r"\(lines? (\d+)((?:, \d+)*| to \d+)\)", text):
+        numbers = [int(first), *map(int, re.findall(r"\d+", rest))]
+        named |= set(range(numbers[0], numbers[-1] + 1)) if "to" in rest else set(numbers)
+    return text, named
+
+
+#: A statement of a script; `{}` is a name of its own, which has to be seen, or the line has to be named.
+STATEMENTS = [
+    "{}=1",
+    "export {}=x",
+    "{}=(a b)",
+    "{}+=more",
+    "unset {}",
+    "local_{}() {{ true; }}",
+    "echo {}",
+    "sleep 1 # a comment",
+    "cd /srv/{}",
+    "source ./{}.sh",
+    "pip install {}",
+    "docker run -d redis:{}",
+    'if [ -n "${}" ]; then run_it; fi',
+    "if command -v {}; then pip uninstall x; else true; fi",
+    "for i in 1 2; do start_{} $i; done",
+    "for ((i=0; i<3; i++)); do {} $i; done",
+    "while {}; do sleep 1; done",
+    'case "${}" in a) one ;; *) two ;; esac',
+    "{} && other || third",
+    "cat > /tmp/{} <<EOF\ntext of $HOME\nEOF",
+    "( {} )",
+    "{} | tee log",
+    "trap '{}' EXIT",
+    "select x in {}; do break; done",
+    "coproc {}",
+    "[[ {} == b* ]]",
+    "! {}",
+    "(( {} > 1 ))",
+    "let {}=2",
+    "{}[3]=x",
+    "time {}",
+]
+SERVER = "vllm serve org/{} --max-model-len 4096"
+
+
+@FILES
+@given(
+    before=st.lists(st.sampled_from(STATEMENTS), max_size=8),
+    after=st.lists(st.sampled_from(STATEMENTS), max_size=3),
+)
+def test_a_script(before: list[str], after: list[str], tmp_path: Path) -> None:
+    """Every statement before and behind the server's own."""
+    lines, marks = ["#!/bin/bash"], []
+    for place, statement in enumerate([*before, SERVER, *after]):
+        mark = f"mark{place}z"
+        marks.append((mark, len(lines) + 1))
+        lines += statement.format(mark).split("\n")
+    file = tmp_path / "a.sh"
+    file.write_text("\n".join(lines) + "\n")
+    text, named = visible(file, "shell")
+
+    assert [lines[line - 1] for mark, line in marks if mark not in text and line not in named] == []
+
+
+_KEYS = """
+image build blkio_config cap_add cap_drop cgroup cgroup_parent configs container_name cpu_count cpus
+cpuset credential_spec depends_on deploy develop device_cgroup_rules devices dns dns_search domainname
+env_x expose external_links extra_hosts group_add healthcheck hostname init ipc isolation labels links
+logging mac_address mem_limit models network_mode networks oom_kill_disable pid pids_limit platform
+post_start privileged provider pull_policy read_only restart runtime scale security_opt shm_size
+stop_signal storage_opt sysctls tmpfs ulimits use_api_socket user userns_mode uts volumes volumes_from
+working_dir not_of_compose x-mine
+"""
+KEYS = _KEYS.split()
+VALUES = ["{}", "[{}]", "{{{}: 1}}", "[{{source: {}, target: /x}}]", "{{a: {{b: [{}]}}}}"]
+
+
+@FILES
+@given(
+    pairs=st.lists(
+        st.tuples(st.sampled_from(KEYS), st.sampled_from(VALUES)), unique_by=lambda pair: pair[0], max_size=8
+    )
+)
+def test_a_compose_service(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+    """Every key, whatever stands behind it."""
+    lines = ["services:", "  llm:", "    command: --model org/a"]
+    lines += [] if any(key == "image" for key, _ in pairs) else ["    image: vllm/vllm-openai:v0.32.0"]
+    first = len(lines) + 1
+    lines += [f"    {key}: {value.format(f'mark{place}z')}" for place, (key, value) in enumerate(pairs)]
+    file = tmp_path / "compose.yaml"
+    file.write_text("\n".join(lines) + "\n")
+    text, named = visible(file, "compose")
+
+    lost = [
+        place for place in range(len(pairs)) if f"mark{place}z" not in text and first + place not in named
+    ]
+    assert [lines[first + place - 1] for place in lost] == []
+
+
+UNIT_KEYS = [
+    "Nice",
+    "User",
+    "MemoryMax",
+    "Environment",
+    "EnvironmentFile",
+    "PassEnvironment",
+    "ExecStartPre",
+    "Foo",
+]
+_POD_KEYS = """
+Image Exec Entrypoint
+AddCapability AddDevice AddHost Annotation AutoUpdate CgroupsMode DNS DropCapability EnvironmentFile
+EnvironmentHost GIDMap GlobalArgs GroupAdd HealthCmd HostName IP Label LogDriver Mask Memory Mount
+Network NotifyX Pod PodmanArgs PublishPort Pull ReadOnly Rootfs RunInit SeccompProfile Secret ShmSize
+Sysctl Timezone Tmpfs UIDMap Ulimit User UserNS Volume WorkingDir Unknown
+"""
+POD_KEYS = _POD_KEYS.split()
+
+
+@FILES
+@given(keys=st.lists(st.sampled_from(UNIT_KEYS), max_size=6))
+def test_a_unit(keys: list[str], tmp_path: Path) -> None:
+    """Every key of a service."""
+    check_unit("Service", keys, ["ExecStart=/usr/bin/vllm serve org/a"], tmp_path)
+
+
+@FILES
+@given(keys=st.lists(st.sampled_from(POD_KEYS), max_size=6))
+def test_a_quadlet(keys: list[str], tmp_path: Path) -> None:
+    """Every key of a container."""
+    check_unit("Container", keys, ["Image=vllm/vllm-openai:v0.32.0", "Exec=--model org/a"], tmp_path)
+
+
+def check_unit(section: str, keys: list[str], own: list[str], folder: Path) -> None:
+    """Every key with a value of its own."""
+    values = {"Environment": "{}=1", "EnvironmentFile": "-/none/{}", "Volume": "/{}:/x"}
+    marked = [f"{key}={values.get(key, '{}').format(f'mark{place}z')}" for place, key in enumerate(keys)]
+    lines = [f"[{section}]", *own, *marked]
+    file = folder / "a.service"
+    file.write_text("\n".join(lines) + "\n")
+    text, named = visible(file, "systemd")
+
+    lost = [place for place in range(len(keys)) if f"mark{place}z" not in text]
+    assert [marked[place] for place in lost if 2 + len(own) + place not in named] == []
+
+
+@FILES
+@given(
+    st.lists(
+        st.tuples(st.from_regex(r"[A-Z][A-Z0-9_]{0,9}", fullmatch=True), st.text(max_size=20)), max_size=6
+    )
+)
+def test_an_env_file_of_quoted_values(pairs: list[tuple[str, str]]) -> None:
+    """What docker compose would have quoted comes back to the letter."""
+    kept = [
+        (name, value)
+        for name, value in pairs
+        if not re.search(r"['\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", value)
+    ]
+    text = "".join(f"{name}='{value}'\n" for name, value in kept)
+
+    assert [(name, (value or "").replace("\ue000", "$")) for name, value, _ in dotenv(text)] == kept
+
+
+@pytest.mark.parametrize(
+    ("line", "entry"),
+    [
+        ("A=", ("A", "")),
+        ("A", ("A", None)),
+        ("export A=1", ("A", "1")),
+        ('A="x # y" # z', ("A", "x # y")),
+        ("A=x # y", ("A", "x")),
+        ("A=x#y", ("A", "x#y")),
+        ("A='x", ("A", "'x")),
+        ('A="a\\nb"', ("A", "a\nb")),
+        ("A: 1", ("A", "1")),
+        ("= 1", ("", "= 1")),
+    ],
+)
+def test_an_entry_of_an_env_file(line: str, entry: tuple[str, str | None]) -> None:
+    """As docker compose reads it; what is not an entry says so."""
+    assert [(name, value) for name, value, _ in dotenv(f"# c\n\n{line}\n")] == [entry]
+
+
+def test_what_nobody_takes_is_left() -> None:
+    """The account itself: a reader that forgets a piece does not hide it."""
+    ledger = Ledger([Piece("a", 1, "a"), Piece("b", 2, "b")])
+    ledger.take("a")
+
+    assert [piece.shown for piece in ledger.left()] == ["b"]
