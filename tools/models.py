@@ -2,9 +2,10 @@
 
     python -m tools.models FOLDER
 
-FOLDER holds files named `owner--name_config.json` as AIConfigurator ships them in `model_configs`; models that it
-lacks are in `models_written.json` beside this file, with the parameters that their repository publishes. Only keys
-that `pytest_vllm.profile.checkpoint` reads are kept, and of long lists of modules one name for each part.
+FOLDER holds files named `owner--name_config.json` as AIConfigurator ships them in `model_configs`. Models
+that it lacks are in `models_written.json` beside this file, with the parameters that their repository
+publishes. Only keys that `pytest_vllm.profile.checkpoint` reads are kept, and of long lists of modules one
+name for each part.
 """
 
 from __future__ import annotations
@@ -66,6 +67,17 @@ _LISTED = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layer
 _PARTS = ("self_attn", ".attn.", "linear_attn", "mixer", "shared_expert")
 _KEPT_OF_QUANTISATION = ("quant_method", "quant_algo", "moe_quant_algo", "format", "bits", "group_size")
 
+_AS_THEY_ARE = (
+    "architectures",
+    "model_type",
+    "hybrid_override_pattern",
+    "mlp_hidden_act",
+    "expert_dtype",
+    "mamba_ssm_dtype",
+    "mamba_ssm_cache_dtype",
+    "tie_word_embeddings",
+)
+
 
 def reduced(config: dict[str, Any]) -> dict[str, Any]:
     """The keys that matter."""
@@ -75,12 +87,16 @@ def reduced(config: dict[str, Any]) -> dict[str, Any]:
         if name not in _DROPPED and value is not None and not isinstance(value, bool | str | dict | list)
     }
     kept |= {name: True for name, value in config.items() if value is True}
-    for name in ("architectures", "model_type", "hybrid_override_pattern", "mlp_hidden_act", "expert_dtype"):
-        if name in config:
-            kept[name] = config[name]
-    for name in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype", "tie_word_embeddings"):
-        if name in config:
-            kept[name] = config[name]
+    kept |= {name: config[name] for name in _AS_THEY_ARE if name in config}
+    kept |= _nested(config)
+    if quantised := config.get("quantization_config"):
+        kept["quantization_config"] = _quantised(quantised)
+    return {name: value for name, value in kept.items() if name not in _DROPPED}
+
+
+def _nested(config: dict[str, Any]) -> dict[str, Any]:
+    """Lists, and the parts of a config that are configs of their own."""
+    kept: dict[str, Any] = {}
     for name, value in config.items():
         if isinstance(value, list) and value and all(isinstance(one, str | int) for one in value):
             kept[name] = value
@@ -92,9 +108,7 @@ def reduced(config: dict[str, Any]) -> dict[str, Any]:
             kept[name] = value
         if name in ("block_configs", "sparse_attention_config"):
             kept[name] = ["left out"]
-    if quantised := config.get("quantization_config"):
-        kept["quantization_config"] = _quantised(quantised)
-    return {name: value for name, value in kept.items() if name not in _DROPPED}
+    return kept
 
 
 def _quantised(config: dict[str, Any]) -> dict[str, Any]:

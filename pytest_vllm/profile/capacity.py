@@ -70,6 +70,10 @@ class Pool:
         """Bytes that one sequence of max-model-len needs; vLLM refuses to start with less."""
         return self.block_bytes * self.per_request
 
+    def requests(self, available: float) -> float:
+        """Sequences of max-model-len that whole blocks hold, for so many bytes on each GPU."""
+        return available // self.block_bytes / self.per_request
+
     def tokens(self, available: float, serving: Serving) -> int:
         """Tokens as vLLM logs them, for so many bytes on each GPU."""
         blocks = int(available // self.block_bytes)

@@ -2,8 +2,8 @@
 
 A ceiling is a bound that no server beats without speculation: the bytes that a step must read over the
 memory bandwidth, or its FLOPs over the peak. Capacity is an estimate from above: weights and KV cache are
-counted by kind of layer, the rest is guessed. Symbols: P parameters, B sequences, c tokens of context, K bytes of KV cache per
-token, W bytes of weights that a step reads.
+counted by kind of layer, the rest is guessed. Symbols: P parameters, B sequences, c tokens of context,
+K bytes of KV cache per token, W bytes of weights that a step reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pytest_vllm.facts import batch_defaults, flags, version_of
 from pytest_vllm.profile.caches import KV_BYTES, CacheLayers, as_full
 from pytest_vllm.profile.capacity import Pool, Serving, pool
 from pytest_vllm.profile.hardware import GIB, Hardware, load_hardware
-from pytest_vllm.profile.modelfile import ModelFile
 from pytest_vllm.profile.recognised import recognised
 from pytest_vllm.profile.units import Share
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.profile.limits import Bound
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.profile.modelfile import ModelFile
     from pytest_vllm.profile.units import Load
 
 #: Blocks of the KV cache: vLLM's default on GPUs and on the CPU.
@@ -97,7 +97,7 @@ class Figures:
     def weight_bytes(self) -> float:
         """Bytes of weights on each device: the model's, adapters' and what drafts.
 
-        Tensor parallelism splits layers, pipeline parallelism shares them out, and data-parallel replicas hold
+        Tensor parallelism splits layers, pipeline parallelism shares them out; data-parallel replicas hold
         routed experts together and the rest each.
         """
         split = self.devices * self.stages
@@ -210,7 +210,7 @@ class Figures:
 
     @cached_property
     def pool(self) -> Pool | None:
-        """How the KV cache is shared out; None for models without one and for kinds that are not understood."""
+        """How the KV cache is shared out; None for models without one and for kinds not understood."""
         return pool(self.cache_layers, self.serving)
 
     @property
@@ -264,7 +264,7 @@ class Figures:
         length = self.args.get("max-model-len")
         if self.pool is None or not isinstance(length, int) or length <= 0:
             return None
-        return self.kv_cache_bytes / self.devices / self.pool.request_bytes
+        return self.pool.requests(self.kv_cache_bytes / self.devices)
 
     def step_seconds(self, batch: int, context: int) -> float:
         """The least time of a decode step: max((W(B) + B*c*K) / bandwidth, 2*P_active*B / FLOPs)."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Architectures that read a whole input at once and keep nothing.
 ENCODERS = ("bert", "roberta", "modernbert", "nomic", "gte")
-#: Keys of caches that no kind here describes: compressed tokens, blocks with an index, layers of other widths.
+#: Keys of caches that no kind here describes: compressed tokens, indexed blocks, layers of other widths.
 NOT_UNDERSTOOD = ("compress_ratios", "sparse_attention_config", "hybrid_layer_pattern", "block_configs")
 #: Llama 4 attends over everything in every fourth layer.
 LLAMA4 = 4
@@ -49,6 +49,11 @@ def layer_names(config: dict[str, Any]) -> list[str]:
     given = config.get("layer_types") or config.get("layers_block_type")
     if isinstance(given, list):
         return [_NAMED.get(str(one), str(one)) for one in given]
+    return _repeated(config, count)
+
+
+def _repeated(config: dict[str, Any], count: int) -> list[str]:
+    """Layers of a config that gives a rule for them instead of a list."""
     if interval := config.get("full_attention_interval"):
         return ["full" if (one + 1) % interval == 0 else "linear" for one in range(count)]
     if pattern := config.get("sliding_window_pattern"):

@@ -44,10 +44,8 @@ def _kind(given: dict[str, Any]) -> Quantization:
     method = str(given.get("quant_method", "")).lower()
     algorithm = str(given.get("quant_algo", "")).lower()
     text = json.dumps(given).lower()
-    if method == "awq":
-        return "awq"
-    if method == "gptq":
-        return "int8" if given.get("bits") == 8 else "gptq"
+    if method in ("awq", "gptq"):
+        return "awq" if method == "awq" else "int8" if given.get("bits") == 8 else "gptq"
     if "mxfp4" in text:
         return "mxfp4"
     if "nvfp4" in text or ((group := _group(given)).get("type") == "float" and group.get("num_bits") == 4):
@@ -55,9 +53,9 @@ def _kind(given: dict[str, Any]) -> Quantization:
     if method in ("fp8", "fbgemm_fp8") or "fp8" in algorithm or group.get("type") == "float":
         return "fp8"
     bits = group.get("num_bits") or given.get("bits") or given.get("w_bit")
-    if bits == 4:
-        return "int4"
-    return "int8" if bits == 8 else "none"
+    if bits == 8:
+        return "int8"
+    return "int4" if bits == 4 else "none"
 
 
 def _group(given: dict[str, Any]) -> dict[str, Any]:

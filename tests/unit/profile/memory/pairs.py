@@ -68,8 +68,7 @@ _UNITS = {"weights": "GiB of weights", "needed": "GiB for one sequence", "per-to
 
 def table() -> list[str]:
     """Rows of the table: model, GPU, figure, logged, computed, where it was logged."""
-    head = "| model | on | what | logged | computed | off by | where |\n| --- | --- | --- | --- | --- | --- | --- |"
-    lines = head.split("\n")
+    lines = ["| model | on | what | logged | computed | off by | where |", f"|{' --- |' * 7}"]
     for pair in pairs():
         split = pair.args.get("tensor-parallel-size", 1)
         where = pair.on or f"{split} x {pair.hardware}"
