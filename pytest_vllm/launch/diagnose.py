@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.causes import Cause, causes
+from pytest_vllm.launch.kinds import Kind, kinds
+from pytest_vllm.launch.logtext import plain, unprefixed
+from pytest_vllm.launch.phases import PhaseReader
 from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.launch.tracebacks import Raised, raised, root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,19 +29,8 @@ _WIDEST = 400
 _WORD = re.compile(r"[\w.-]+")
 _PLACE = re.compile(r"\{(\w+)\}")
 
-_PREFIX = re.compile(
-    r"^(?:\([\w-]+(?: pid=\d+)?[^)]*\)\s*)*"
-    r"(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):?\s+"
-    r"(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? )?(?:\[[^\]]*\]\s?)?)?"
-)
 _CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG)\b")
 _WARNING = re.compile(r"^(?:\([^)]*\)\s*)*WARNING\b|^Failed to import from ")
-_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Failure|Exit)(?::\s|$)")
-#: What says only that something else failed.
-_WRAPPER = re.compile(
-    r"Engine core initialization failed|EngineDeadError|Engine(?:Core| process) failed to start|"
-    r"WorkerProc (?:failed|initialization failed)|See root cause above"
-)
 
 
 @dataclass(frozen=True)
@@ -51,16 +44,84 @@ class Found:
     tries: tuple[str, ...]
 
 
-def root_cause(lines: Sequence[str]) -> Found | None:
-    """The first known cause in a log; a symptom, or a warning, only when there is nothing better."""
+def root_cause(lines: Sequence[str], *, hung: bool = False) -> Found | None:
+    """The first known cause in a log, or the kind of its root exception.
+
+    A symptom, or a warning, counts only when there is nothing better.
+
+    Args:
+        lines: the log, with whatever prefixes it was carried.
+        hung: the server runs, but its start does not go on.
+    """
+    texts = [plain(line) for line in lines]
+    found = _by_words(texts)
+    if found is not None and not found.cause.symptom and not _WARNING.match(found.line):
+        return found
+    return _by_kind(texts, hung=hung) or found
+
+
+def _by_words(lines: Sequence[str]) -> Found | None:
     symptom = None
     for number, line in _telling(lines):
         for found in _matches(number, line):
             if not found.cause.symptom and not _WARNING.match(line):
                 # the warning that told the same cause before names it best
-                return symptom if symptom and symptom.cause == found.cause else found
+                same = symptom is not None and symptom.cause == found.cause
+                return symptom if same else _narrowed(lines, found)
             symptom = symptom or found
     return symptom
+
+
+#: Causes that say less than the frames do.
+_WIDE = frozenset({"cuda-out-of-memory", "no-kernel-image"})
+
+
+def _narrowed(lines: Sequence[str], found: Found) -> Found:
+    """Memory that ran out, or a kernel that is missing, with where it happened when the frames say so."""
+    if found.cause.id not in _WIDE:
+        return found
+    one = next((one for one in raised(lines) if one.number == found.number), None)
+    return (_kind_of(one, "") if one else None) or found
+
+
+def _by_kind(lines: Sequence[str], *, hung: bool) -> Found | None:
+    phase = phase_of(lines)
+    for one in raised(lines):
+        if not one.wrapper and (found := _kind_of(one, phase)):
+            return found
+    for kind in kinds():
+        for number, line in enumerate(lines, 1):
+            if kind.line is not None and kind.line.search(unprefixed(line)):
+                return _of(kind, number, line)
+    return _where_it_hangs(lines) if hung else None
+
+
+def _kind_of(one: Raised, phase: str) -> Found | None:
+    kind = next((kind for kind in kinds() if kind.fits(one, phase)), None)
+    if kind is None:
+        return None
+    said = one.text.partition("\n")[0]
+    return _of(kind, one.number, f"{one.error}: {said}" if said else one.error)
+
+
+def _where_it_hangs(lines: Sequence[str]) -> Found | None:
+    number, line = next(((n, text) for n, text in reversed(list(enumerate(lines, 1))) if text), (0, ""))
+    for kind in kinds():
+        if kind.hung is not None and kind.hung.search(line):
+            return _of(kind, number, line)
+    return None
+
+
+def _of(kind: Kind, number: int, line: str) -> Found:
+    return Found(kind.cause, number, line, kind.cause.means, kind.cause.tries)
+
+
+def phase_of(lines: Iterable[str]) -> str:
+    """The furthest phase of the start that a log shows."""
+    reader = PhaseReader()
+    for line in lines:
+        reader.read(line, 0.0)
+    return reader.phase
 
 
 def _telling(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -77,16 +138,8 @@ def _telling(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 def first_exception(lines: Sequence[str]) -> int | None:
     """Index of the line that names the first exception, wrappers left out; None when there is none."""
-    for index, line in enumerate(lines):
-        text = unprefixed(line)
-        if _EXCEPTION.match(text) and not _WRAPPER.search(text):
-            return index
-    return None
-
-
-def unprefixed(line: str) -> str:
-    """A log line without `(EngineCore pid=1) ERROR 11-27 20:50:01 [core.py:12] `."""
-    return line[_PREFIX.match(line).end() :]  # type: ignore[union-attr] # matches the empty prefix too
+    found = root([plain(line) for line in lines])
+    return None if found is None else found.number - 1
 
 
 def boot_error(
@@ -98,11 +151,11 @@ def boot_error(
     try_: tuple[str, ...] = (),
 ) -> BootError:
     """The block for a start that failed. A known cause is put before what is given as meaning."""
-    found = root_cause(lines)
+    found = root_cause(lines, hung=ended is None)
     if ended is not None and ended.oom:
         found = by_id("killed-for-memory")
     elif found is None or found.cause.symptom:
-        found = _by_status(ended) or found
+        found = by_status(ended) or found
     if found is None:
         return BootError(what, evidence=_excerpt(lines), means=means, try_=(*try_, *_LOOK))
     first = found.number - 1
@@ -132,9 +185,12 @@ _STATUS = {132: "illegal-instruction", 137: "killed", 139: "crashed"}
 _SIGNALS = {"SIGILL": 132, "SIGKILL": 137, "SIGSEGV": 139}
 
 
-def _by_status(ended: Exit | None) -> Found | None:
+def by_status(ended: Exit | None) -> Found | None:
+    """What an exit status tells of a server that had no last words; None when it tells nothing."""
     if ended is None:
         return None
+    if ended.oom:
+        return by_id("killed-for-memory")
     status = _SIGNALS.get(ended.signal) or ended.status
     return by_id(_STATUS[status]) if status in _STATUS else None
 
@@ -170,7 +226,7 @@ def _filled(text: str, groups: Mapping[str, str]) -> str:
 
 
 def _shown(lines: Sequence[str], index: int) -> str:
-    text = unprefixed(lines[index]).strip()
+    text = unprefixed(plain(lines[index])).strip()
     if len(text) > _WIDEST:
         text = text[: _WIDEST - 1] + "…"
     return f"{text}   (server.log:{index + 1})"

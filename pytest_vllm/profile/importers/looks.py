@@ -14,7 +14,7 @@ OTHERS = {
     "notebook": ("a Jupyter notebook", _COPY),
     "dockerfile": (
         "a Dockerfile",
-        "build it, and give the docker run line or the compose file that starts the image",
+        "build it, and give the docker run line or compose file that starts its image",
     ),
     "python": ("a Python program", "give the line that starts it, or the vllm serve line it stands for"),
     "javascript": ("a JavaScript program", _LINE),

@@ -79,11 +79,9 @@ class ContainerReader:
             if "{{" in word.text:
                 draft.note(word.line, f"{word.text} is filled in by an operator; here it stays as it stands")
         words = [*start[0], *start[1]]
-        names = self.names
-        if words and _SHELL.fullmatch(words[0].text):
-            start = [[word for at, word in enumerate(words) if at != 2 or word.text != "--"], []]
-            names = Variables(draft.origin, draft.note, self.names.values, lenient=True)
-        container.read_start(draft, start[0], start[1], names)
+        if len(words) > 2 and words[2].text == "--" and _SHELL.fullmatch(words[0].text):
+            start = [[*words[:2], *words[3:]], []]  # ends a shell's options; what follows is its script
+        container.read_start(draft, start[0], start[1], self.names)
         self.account.read(self.node.get("command"), self.node.get("args"))
 
     def _put(self, name: str, value: str, line: int) -> None:

@@ -77,7 +77,7 @@ def kind_of_yaml(origin: Origin) -> str:
     except ImportProblem:
         if re.search(r"^(?:kind|apiVersion):", text, re.MULTILINE):
             return "kubernetes"
-        if re.search(r"^services:", text, re.MULTILINE):
+        if re.search(r"^(?:services|include):", text, re.MULTILINE):
             return "compose"
         if re.search(r"\b(?:docker|podman|nerdctl) |\bvllm serve\b|\bapi_server\b", text):
             return ""
@@ -102,7 +102,7 @@ def _table(tables: list[Node], *, json: bool) -> str:
     found = ""
     if any(one.get("apiVersion") and one.get("kind") for one in tables):
         found = "kubernetes"
-    elif "services" in keys and not {"resources", "decode"} & keys:
+    elif {"services", "include"} & keys and not {"resources", "decode"} & keys:
         found = "compose"
     elif first.get("models") and any(one.get("cmd") for _, one in first.get("models").pairs):
         found = "llama-swap"

@@ -84,6 +84,9 @@ def documents(origin: Origin) -> list[Node]:
             ) from error
         fix = "check the indentation of this line and the one above it"
         raise origin.problem(line, f"not YAML: {problem}", fix) from error
+    except RecursionError as error:
+        what = f"nested more than {DEEPEST} deep"
+        raise origin.problem(0, what, "give the part of it that starts vLLM") from error
     except (yaml.YAMLError, ValueError) as error:
         raise origin.problem(0, f"not YAML: {error}", "save it as UTF-8 text") from error
 
@@ -105,7 +108,8 @@ def _within_limits(origin: Origin) -> None:
             else ""
         )
         if wrong:
-            raise origin.problem(event.start_mark.line + 1, wrong, "give the part of it that starts vLLM")
+            line = event.start_mark.line + 1 if event.start_mark else 0
+            raise origin.problem(line, wrong, "give the part of it that starts vLLM")
 
 
 def _read(origin: Origin, loader: yaml.SafeLoader) -> list[Node]:

@@ -1,13 +1,18 @@
-"""Recordings that knew no list of failures are still read."""
+"""How an exchange failed is one of a list; recordings that knew no list are still read."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 
 import pytest
 
+from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request, dump, load
+from pytest_vllm.wire.server import Server
+from tests.unit.wire.fake import Call, fake_server
 
 
 def of_format_1(error: str, status: int | None) -> str:
@@ -53,3 +58,89 @@ def test_an_unknown_failure_is_a_damaged_recording() -> None:
 
     with pytest.raises(ValueError, match="damaged"):
         load(text.replace('"tls"', '"gremlins"'))
+
+
+def recorded(server: Server) -> Recording:
+    """One exchange of the recorder."""
+
+    async def run() -> Recording:
+        async with WireClient(server, connect=5) as client:
+            return await client.send("a", Request("GET", "/metrics"))
+
+    return asyncio.run(run())
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n"
+CHUNKS = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("says", "failure"),
+    [
+        (b"", Failure.TRUNCATED),
+        (HEAD + b"abc", Failure.TRUNCATED),
+        (CHUNKS + b"5\r\nab", Failure.TRUNCATED),
+        (b"hello\r\n\r\n", Failure.PROTOCOL),
+        (CHUNKS + b"zz\r\n", Failure.PROTOCOL),
+        (HEAD + b"0123456789", Failure.PROTOCOL),
+    ],
+)
+def test_how_a_response_fails_is_one_of_a_list(says: bytes, failure: Failure) -> None:
+    async def handler(call: Call) -> None:
+        await call.write(says)
+
+    async def run() -> Recording:
+        async with fake_server(handler) as fake, WireClient(Server(fake.url, "m")) as client:
+            return await client.send("a", Request("GET", "/x"))
+
+    found = asyncio.run(run())
+
+    assert found.failure is failure
+    assert found.error
+
+
+def test_what_takes_too_long_says_how_far_it_was() -> None:
+    """Before the first byte, in the middle, and silent in the middle."""
+
+    async def handler(call: Call) -> None:
+        if call.path != "/silent":
+            await call.write(HEAD + b"abc")
+        await call.closed_by_client()
+
+    async def run() -> list[Failure | None]:
+        async with fake_server(handler) as fake:
+            async with WireClient(Server(fake.url, "m"), exchange=0.2) as client:
+                first = [await client.send("a", Request("GET", path)) for path in ("/silent", "/begun")]
+            async with WireClient(Server(fake.url, "m"), gap=0.1) as client:
+                return [one.failure for one in (*first, await client.send("a", Request("GET", "/begun")))]
+
+    assert asyncio.run(run()) == [
+        Failure.TIMEOUT_FIRST_BYTE,
+        Failure.TIMEOUT_TOTAL,
+        Failure.TIMEOUT_SILENCE,
+    ]
+
+
+def test_who_is_not_there_and_who_hangs_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    refused = recorded(Server(f"http://127.0.0.1:{port}", "m"))
+    unknown = recorded(Server("http://no-such-host.invalid", "m"))
+
+    assert (refused.failure, unknown.failure) == (Failure.NO_CONNECTION, Failure.NO_CONNECTION)
+    assert recorded(Server("http://127.0.0.1:1", "m")).failure is Failure.NO_CONNECTION
+
+
+def test_a_request_that_cannot_be_made_is_not_sent() -> None:
+    async def run() -> Recording:
+        request = Request("GET", "/x", headers={"x-bad": "a\nb"})
+        async with (
+            fake_server(lambda call: call.answer({})) as fake,
+            WireClient(Server(fake.url, "m")) as client,
+        ):
+            return await client.send("a", request)
+
+    found = asyncio.run(run())
+
+    assert found.failure is Failure.NOT_SENT
+    assert found.error.startswith("not sent: ")

@@ -1,0 +1,96 @@
+"""`pytest-vllm diagnose LOG`: where a log comes from, and how its diagnosis is printed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_vllm.launch.diagnosis import Sure
+from pytest_vllm.profile.errors import ProfileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_vllm.launch.diagnosis import Diagnosis
+
+_MOST = 64 * 1024 * 1024
+_PATIENCE = 60
+
+
+def read_log(source: str) -> list[str]:
+    """The lines of a log. Raises ProfileError when it cannot be read.
+
+    Args:
+        source: a file, `-` for stdin, `container:NAME` or `unit:NAME`.
+    """
+    kind, _, name = source.partition(":")
+    if source == "-":
+        return _lines(sys.stdin.buffer.read(_MOST))
+    if kind == "container" and name:
+        return _lines(_container(name))
+    if kind == "unit" and name:
+        return _lines(_said("journalctl", "--no-pager", "--output=cat", f"--unit={name}"))
+    path = Path(source)
+    if not path.is_file():
+        text = f"no log file {source}: name a file, - for stdin, container:NAME or unit:NAME"
+        raise ProfileError(text)
+    try:
+        with path.open("rb") as file:
+            return _lines(file.read(_MOST))
+    except OSError as error:
+        raise ProfileError(f"{source} cannot be read: {error.strerror}") from error
+
+
+def rendered(found: Diagnosis) -> Iterator[str]:
+    """The diagnosis for a terminal."""
+    if found.sure is Sure.NO_FAULT:
+        yield str(Sure.NO_FAULT)
+    else:
+        yield f"{found.sure}: {found.cause}" if found.cause else f"{found.sure}"
+        yield f"  {found.means}"
+    for number, text in found.quoted:
+        yield f"  line {number}: {text}"
+    for step in found.tries:
+        yield f"  try: {step}"
+    for one in found.warnings:
+        yield f"warning: {one.id} (line {one.number})"
+        yield f"  {one.means}"
+        for step in one.tries:
+            yield f"  try: {step}"
+
+
+def _container(name: str) -> bytes:
+    first: ProfileError | None = None
+    for engine in ("docker", "podman"):
+        try:
+            return _said(engine, "logs", name)
+        except ProfileError as error:
+            first = first or error
+    raise first or ProfileError(f"no container {name}")
+
+
+def _said(*words: str) -> bytes:
+    program = shutil.which(words[0])
+    if program is None:
+        raise ProfileError(f"{words[0]} is not installed here: save the log as a file, and name that")
+    try:
+        done = subprocess.run(  # noqa: S603 - a list, no shell
+            [program, *words[1:]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ProfileError(f"{' '.join(words)} did not answer within {_PATIENCE} s") from error
+    if done.returncode:
+        said = done.stdout.decode("utf-8", "replace").strip().splitlines()
+        raise ProfileError(f"{' '.join(words)} failed: {said[-1] if said else done.returncode}")
+    return done.stdout
+
+
+def _lines(content: bytes) -> list[str]:
+    return content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -1,0 +1,139 @@
+"""What a log says of a start: a cause and how sure it is, no fault, or unknown with the most telling lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.launch.diagnose import by_status, phase_of, root_cause
+from pytest_vllm.launch.logtext import plain, unprefixed
+from pytest_vllm.launch.notable import Notable, notable_warnings
+from pytest_vllm.launch.phases import STARTED, step_of
+from pytest_vllm.launch.tracebacks import WRAPPER, raised
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_vllm.launch.diagnose import Found
+    from pytest_vllm.launch.protocol import Exit
+
+_TELLING = 3
+_WIDEST = 400
+
+
+class Sure(StrEnum):
+    """How sure a diagnosis is."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    UNKNOWN = "unknown"
+    NO_FAULT = "no fault found"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a log says.
+
+    Args:
+        sure: how sure it is.
+        cause: id of the cause or kind, "" when none is named.
+        means: what it means, one sentence.
+        tries: the next steps.
+        quoted: (line number from 1, line) that show it; for `unknown` the most telling ones.
+        phase: how far the start came.
+        warnings: what the log says besides that matters (slow kernels, a small cache).
+    """
+
+    sure: Sure
+    cause: str
+    means: str
+    tries: tuple[str, ...]
+    quoted: tuple[tuple[int, str], ...]
+    phase: str
+    warnings: tuple[Notable, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "sure": str(self.sure),
+            "cause": self.cause,
+            "means": self.means,
+            "try": list(self.tries),
+            "lines": [{"number": number, "text": text} for number, text in self.quoted],
+            "phase": self.phase,
+            "warnings": [
+                {
+                    "id": one.id,
+                    "number": one.number,
+                    "text": one.line,
+                    "means": one.means,
+                    "try": [*one.tries],
+                }
+                for one in self.warnings
+            ],
+        }
+
+
+def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | None = None) -> Diagnosis:
+    """Why a server died or hangs, read from its log.
+
+    Args:
+        lines: the log as it was kept, whatever carried it.
+        ended: how the server ended, None when that is not known.
+        hung: whether it runs and its start does not go on; None when that is not known.
+    """
+    texts = [plain(line) for line in lines]
+    phase, warnings = phase_of(texts), tuple(notable_warnings(texts))
+    begin = _after_start(texts)
+    late = ["" if number < begin else text for number, text in enumerate(texts)]
+    found = root_cause(late, hung=hung is not False and phase != STARTED)
+    failed = hung or (ended is not None and (ended.status not in {0, None} or ended.oom or ended.signal))
+    if ended is not None and (found is None or found.cause.symptom or ended.oom):
+        found = by_status(ended) or found
+    broken = _troubled(late)
+    if phase == STARTED and not failed and not broken:
+        words = "the server started, and its log names no fault"
+        return Diagnosis(Sure.NO_FAULT, "", words, (), (), phase, warnings)
+    if found is None:
+        means = f"the log names no cause that is known; it ends while {phase}"
+        tries = ("read the log from its first error on; the lines here are the most telling",)
+        return Diagnosis(Sure.UNKNOWN, "", means, tries, _most_telling(late), phase, warnings)
+    quoted = ((found.number, _short(texts[found.number - 1])),) if found.number else ()
+    sure = Sure.LIKELY if found.cause.symptom or _only_warns(texts, found) else Sure.CERTAIN
+    return Diagnosis(sure, found.cause.id, found.means, found.tries, quoted, phase, warnings)
+
+
+def _after_start(texts: Sequence[str]) -> int:
+    """Index behind the last start that succeeded: what stands before did not stop it."""
+    starts = [
+        number for number, text in enumerate(texts, 1) if (one := step_of(text)) and one.phase == STARTED
+    ]
+    return max(starts, default=0)
+
+
+def _troubled(texts: Sequence[str]) -> bool:
+    """Whether anything but warnings says that something failed."""
+    return bool(raised(texts)) or any(" ERROR " in f" {text}" or "CRITICAL" in text for text in texts)
+
+
+def _only_warns(texts: Sequence[str], found: Found) -> bool:
+    return bool(found.number) and "WARNING" in texts[found.number - 1][:60]
+
+
+def _most_telling(texts: Sequence[str]) -> tuple[tuple[int, str], ...]:
+    """Exceptions first, those that speak of others last; then errors; then how the log ends."""
+    errors = sorted(raised(texts), key=lambda one: (one.wrapper, one.number))
+    numbers = [one.number for one in errors]
+    numbers += [n for n, text in enumerate(texts, 1) if "ERROR" in text[:60] and not WRAPPER.search(text)]
+    numbers += [n for n in range(len(texts), 0, -1) if texts[n - 1]]
+    chosen: dict[str, int] = {}
+    for number in numbers:
+        chosen.setdefault(unprefixed(texts[number - 1]).strip(), number)
+        if len(chosen) == _TELLING:
+            break
+    return tuple((number, _short(texts[number - 1])) for number in sorted(chosen.values()))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

@@ -1,0 +1,75 @@
+"""The table of kinds of faults, `kinds.toml`: told by an error's class, by who raised it and by its shape.
+
+`causes.toml` knows exact words; a kind names an error whose words nobody has seen.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_vllm.launch.causes import Cause
+
+if TYPE_CHECKING:
+    from pytest_vllm.launch.tracebacks import Raised
+
+_NEVER = re.compile(r"(?!)")
+_INNER = 8
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault. What is given has to match, all of it.
+
+    Args:
+        cause: its id, meaning and steps.
+        error: searched in the exception's class.
+        frame: searched in `file:function` of the eight innermost frames.
+        text: searched in the message and what follows it.
+        phase: searched in the name of the phase of the start.
+        line: searched in single lines instead; what a program says that raises nothing.
+        hung: searched in the last line of a start that does not go on.
+        sure: whether a match is certain, not likely.
+    """
+
+    cause: Cause
+    error: re.Pattern[str] | None
+    frame: re.Pattern[str] | None
+    text: re.Pattern[str] | None
+    phase: re.Pattern[str] | None
+    line: re.Pattern[str] | None
+    hung: re.Pattern[str] | None
+    sure: bool
+
+    def fits(self, one: Raised, phase: str) -> bool:
+        """Whether an exception is of this kind."""
+        asked = (
+            (self.error, one.error),
+            (self.frame, "\n".join(one.frames[-_INNER:])),
+            (self.text, one.text),
+            (self.phase, phase),
+        )
+        given = [pattern.search(words) for pattern, words in asked if pattern is not None]
+        return bool(given) and all(given)
+
+
+@cache
+def kinds() -> tuple[Kind, ...]:
+    """The table, in order: of two that fit the same error the earlier one counts."""
+    table = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
+    return tuple(_kind(row) for row in table["kind"])
+
+
+def _kind(row: dict[str, str]) -> Kind:
+    cause = Cause(
+        row["id"], _NEVER, row["means"], tuple(row["try"]), not row.get("sure"), "", row["source"], 1
+    )
+    patterns = [
+        re.compile(row[name], re.MULTILINE) if name in row else None
+        for name in ("error", "frame", "text", "phase", "line", "hung")
+    ]
+    return Kind(cause, *patterns, sure=bool(row.get("sure")))

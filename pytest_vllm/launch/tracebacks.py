@@ -1,0 +1,84 @@
+"""Exceptions in a log, with their frames, although several processes wrote at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_vllm.launch.logtext import owner, unprefixed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_FRAME = re.compile(r'^\s+File "([^"]+)", line \d+, in (\S+)')
+_ERROR = re.compile(
+    r"^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Failure|Exit|Timeout|Interrupt))(?::\s*(.*)|\s*)$"
+)
+#: What says only that something else failed.
+WRAPPER = re.compile(
+    r"Engine core initialization failed|EngineDeadError|Engine(?:Core| process) (?:failed to start|encountered)|"
+    r"WorkerProc (?:failed|initialization failed)|See root cause above|Worker failed with error|"
+    r"ChildFailedError|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
+)
+_FOLLOWING = 12
+#: A traceback that is logged calmly was handled.
+_HANDLED = re.compile(r"^(?:\([^)]*\) ?)*(?:DEBUG|INFO|WARNING)\b")
+
+
+@dataclass(frozen=True)
+class Raised:
+    """One exception of a log.
+
+    Args:
+        number: the line that names it, counted from 1.
+        process: `Worker_TP1 pid=189`, "" where the log does not say.
+        error: its class, with module where the log gives it.
+        text: its message, with the lines of the same process that follow up to the next traceback.
+        frames: `file:function` of its traceback, the raising one last.
+    """
+
+    number: int
+    process: str
+    error: str
+    text: str
+    frames: tuple[str, ...]
+
+    @property
+    def wrapper(self) -> bool:
+        """Whether it only says that something else failed."""
+        return bool(WRAPPER.search(f"{self.error}: {self.text.partition(chr(10))[0]}"))
+
+
+def raised(lines: Sequence[str]) -> list[Raised]:
+    """Every exception that a log names, in the order of its lines (as `logtext.plain` gives them)."""
+    frames: dict[str, list[str]] = {}
+    found: list[Raised] = []
+    for number, line in enumerate(lines, 1):
+        process, text = owner(line), unprefixed(line)
+        if _HANDLED.match(line):
+            continue
+        if frame := _FRAME.match(text):
+            frames.setdefault(process, []).append(f"{frame[1]}:{frame[2]}")
+        elif error := _ERROR.match(text):
+            said = "\n".join([error[2] or "", *_rest(lines, number, process)])
+            found.append(Raised(number, process, error[1], said, tuple(frames.pop(process, ()))))
+        elif text.startswith("Traceback (most recent call last)"):
+            frames[process] = []
+    return found
+
+
+def root(lines: Sequence[str]) -> Raised | None:
+    """The exception that began it: the earliest that is not about another one."""
+    return next((one for one in raised(lines) if not one.wrapper), None)
+
+
+def _rest(lines: Sequence[str], number: int, process: str) -> list[str]:
+    said: list[str] = []
+    for line in lines[number : number + _FOLLOWING]:
+        text = unprefixed(line)
+        if text.startswith(("Traceback ", "During handling", "The above exception")) or _ERROR.match(text):
+            break
+        if owner(line) == process:
+            said.append(text)
+    return said
