@@ -1,4 +1,4 @@
-"""What a log says of a start: a cause and how sure it is, no fault, or unknown with the most telling lines."""
+"""What a log says of a start: a cause and how sure it is, no fault, or unknown with telling lines."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ def _kind(row: dict[str, str]) -> Kind:
     cause = Cause(
         row["id"], _NEVER, row["means"], tuple(row["try"]), not row.get("sure"), "", row["source"], 1
     )
-    patterns = [
+    error, frame, text, phase, line, hung = (
         re.compile(row[name], re.MULTILINE) if name in row else None
         for name in ("error", "frame", "text", "phase", "line", "hung")
-    ]
-    return Kind(cause, *patterns, sure=bool(row.get("sure")))
+    )
+    return Kind(cause, error, frame, text, phase, line, hung, sure=bool(row.get("sure")))

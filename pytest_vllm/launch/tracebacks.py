@@ -17,7 +17,8 @@ _ERROR = re.compile(
 )
 #: What says only that something else failed.
 WRAPPER = re.compile(
-    r"Engine core initialization failed|EngineDeadError|Engine(?:Core| process) (?:failed to start|encountered)|"
+    r"Engine core initialization failed|EngineDeadError|"
+    r"Engine(?:Core| process) (?:failed to start|encountered)|"
     r"WorkerProc (?:failed|initialization failed)|See root cause above|Worker failed with error|"
     r"ChildFailedError|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
 )

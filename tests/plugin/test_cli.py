@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     "checks",
     "defects",
+    "diagnose",
     "import",
     "load-worker",
     "preflight",

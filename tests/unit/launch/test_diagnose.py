@@ -14,8 +14,8 @@ from pytest_vllm.launch.diagnose import (
     daemon_error,
     first_exception,
     root_cause,
-    unprefixed,
 )
+from pytest_vllm.launch.logtext import unprefixed
 from pytest_vllm.launch.protocol import Exit
 
 #: Logs of real starts of vLLM 0.32.0 for the CPU that were made to fail; each is named after its cause.

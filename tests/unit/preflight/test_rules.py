@@ -46,6 +46,28 @@ def test_there_are_many() -> None:
     assert [one.name for one in RULES.values() if not one.source or len(one.summary) > 110] == []
 
 
+def test_what_a_newer_release_may_know_is_not_judged() -> None:
+    """Flag, parsers, back end and cache type: warnings that say so, no errors."""
+    overlay = """
+server.image = "vllm/vllm-openai:v9.1.0"
+server.args.brand-new-flag = 3
+server.args.tool-call-parser = "tomorrow"
+server.args.reasoning-parser = "tomorrow"
+server.args.attention-backend = "TOMORROW"
+server.args.kv-cache-dtype = "int1"
+"""
+    spoken = [one for one in found(overlay) if "not known to pytest-vllm" in one.observed]
+
+    assert {one.rule for one in spoken} == {
+        "flags.unknown",
+        "parsers.tool-unknown",
+        "parsers.reasoning-unknown",
+        "backends.attention",
+        "quantisation.cache-dtype",
+    }
+    assert {one.severity for one in spoken} == {Severity.WARNING}
+
+
 def test_an_unknown_version_makes_no_error_of_a_guess() -> None:
     """The facts of the newest version are applied, and what rests on them is a warning at most."""
     overlay = 'server.image = "registry.example/vllm:mine"\nserver.args.enable-eplb = true'
