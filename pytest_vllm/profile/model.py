@@ -163,6 +163,8 @@ class DeploymentPart(Part):
     """Restart policy: `unless-stopped`, `always`, …"""
     ports: list[str] = Field(default_factory=list)
     """Published ports as Docker writes them: `8000:8000`, `127.0.0.1:11437:8000`."""
+    listens: int | None = Field(default=None, ge=1, le=65535)
+    """The port inside of the container that the server listens on, where it is not vLLM's 8000."""
     network: str | None = None
     """The container's network: `host`, or the runtime's default when left out."""
     security_opt: list[str] = Field(default_factory=list)

@@ -27,10 +27,10 @@ _IN_HEADER = re.compile(
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"(\bbearer(?:\s+|%20))(?!\$)[^\s\"',]{6,}", re.IGNORECASE)
-_GIVEN = re.compile(
-    r"((?:^|[\s\"'`,{(])(?:--?)?([A-Za-z_][\w.-]*)[\"']?(\s*[=:]\s*|\s+))([\"']?)([^\s\"'`,;)}]+)",
-    re.IGNORECASE,
-)
+_VALUE = r"([\"']?)([^\s\"'`,;)}]+)"
+#: `--token X` and `--token=X`; `TOKEN=X` and `"token": "X"`.
+_FLAG = re.compile(r"((?<![\w-])--?([A-Za-z][\w.-]*)(?:\s*=\s*|\s+))" + _VALUE)
+_ASSIGNED = re.compile(r"((?<![\w.$-])([A-Za-z_][\w.-]*)[\"']?\s*[=:]\s*)" + _VALUE)
 _SAFE = {"", "none", "empty", "not-needed"}
 
 
@@ -54,15 +54,14 @@ def redacted(text: str) -> str:
     text = _IN_URL.sub(lambda found: f"{found[1]}***@", text)
     for pattern in (_IN_QUERY, _IN_HEADER, _BEARER):
         text = pattern.sub(lambda found: f"{found[1]}***", text)
-    return _GIVEN.sub(_given, text)
+    return _ASSIGNED.sub(_given, _FLAG.sub(_given, text))
 
 
 def _given(found: re.Match[str]) -> str:
-    """`--token X` and `TOKEN=X`; in plain words (`token X`) nothing is a value."""
-    dashed = found[1].lstrip(" \t\"'`,{(").startswith("-")
-    named = secret_name(found[2]) and (found[3].strip() != "" or dashed)
-    reference = found[5].startswith(("$", "***", "\ue001")) or found[5].lower() in _SAFE
-    return found[0] if not named or reference else f"{found[1]}{found[4]}***"
+    """A value behind the name of a secret; references and placeholders stay."""
+    value = found[4]
+    open_ = not secret_name(found[2]) or value.startswith(("$", "***", "\ue001")) or value.lower() in _SAFE
+    return found[0] if open_ else f"{found[1]}{found[3]}***"
 
 
 def literal_secrets(

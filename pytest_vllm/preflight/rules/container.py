@@ -104,7 +104,7 @@ def remove_and_restart(of: Deployment) -> Iterator[Finding]:
 @rule("container.port-inside", WARNING, source="deployment.ports against port")
 def port_inside(of: Deployment) -> Iterator[Finding]:
     """A published port leads to one that the server does not listen on."""
-    listens = str(of.whole("port", 8000))
+    listens = str(of.profile.deployment.listens or of.whole("port", 8000))
     ports = list(_published(of))
     if of.in_container and ports and not any(inside == listens for _, _, inside in ports):
         index, port, inside = ports[0]

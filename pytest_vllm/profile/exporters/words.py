@@ -117,7 +117,7 @@ def place_of(profile: Profile) -> Place:
     if deployment.network == "host":
         return Place((), port, (), "host")
     ports = tuple(deployment.ports) or (f"127.0.0.1:{port}:{INSIDE}",)
-    inside = ports[0].rpartition(":")[2].partition("/")[0]
+    inside = str(deployment.listens or ports[0].rpartition(":")[2].partition("/")[0])
     left_out = ("host", "port")
     return Place(ports, int(inside) if inside.isdigit() else INSIDE, left_out, deployment.network)
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
 API_KEY = "VLLM_API_KEY"
+#: Where vLLM listens unless told otherwise.
+_PORT = 8000
 #: What people write where a server wants a key and nobody checks it.
 _NO_SECRET = {"", "none", "empty", "not-needed"}
 
@@ -120,8 +122,13 @@ class Draft:
         """Inside of a container, host and port are the launcher's matter; what is published is kept."""
         if self.server["launcher"] == "process" or self.deployment.get("network") == "host":
             return
-        self.args.pop("host", None)
+        host = self.args.pop("host", None)
+        if host not in (None, "0.0.0.0", "::", "*"):  # noqa: S104 - what containers bind
+            line = self._line(("server", "args", "host"))
+            self.note(line, f"--host {host} is left out: the gate's container binds every address of its own")
         port, published = self.args.pop("port", None), self.deployment.get("ports")
+        if isinstance(port, int):
+            self.deployment["listens"] = port if port != _PORT else None
         if port is not None and not published:
             line = self._line(("server", "args", "port"))
             self.note(line, f"--port {port} is left out: the gate publishes a free port")

@@ -37,7 +37,7 @@ def kind_of(origin: Origin, forms: str) -> str:
     for name, pattern in BY_TEXT.items():
         if pattern.search(text):
             raise _refused(origin, name)
-    kind = kind_of_yaml(origin) or ("shell" if _STARTS.search(text) else "")
+    kind = kind_of_yaml(origin) or ("shell" if _STARTS.search(text) or suffix == "sh" else "")
     if kind in OTHERS:
         raise _refused(origin, kind)
     if not kind and (suffix in ("yaml", "yml") or re.search(r"^[\w-]+:(?:\s|$)", text, re.MULTILINE)):

@@ -171,3 +171,34 @@ def test_a_shell_around_vllm(tmp_path: Path) -> None:
         "6: `pip install arctic-inference`, which is run before vLLM, is not carried over",
         "6: the shell around vLLM (/bin/bash -lc) is left out",
     )
+
+
+def test_the_port_inside_is_kept(tmp_path: Path) -> None:
+    """The gate's container listens where it likes; production's is in the profile."""
+    found = read(tmp_path, f'{HEAD}    command: --model a/b --port 8001\n    ports: ["8001:8001"]\n')
+
+    assert (found.profile.server.args, found.profile.deployment.listens) == ({}, 8001)
+
+
+def test_files_put_together(tmp_path: Path) -> None:
+    """`include` and `extends` of another file: tables by key, lists behind each other, paths of their own."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "base.yaml").write_text(
+        "services:\n  base:\n    image: vllm/vllm-openai:v0.31.0\n    environment: [A=1, B=2]\n"
+        "    volumes: [./m:/m]\n    cap_add: [IPC_LOCK]\n"
+    )
+    (tmp_path / "more.yaml").write_text("services:\n  web:\n    image: nginx\n")
+    text = """include: [more.yaml]
+services:
+  llm:
+    extends: {file: sub/base.yaml, service: base}
+    command: --model a/b
+    environment: {B: "3"}
+    cap_add: [SYS_PTRACE]
+"""
+    found = read(tmp_path, text)
+    server = found.profile.server
+
+    assert (server.image, server.env) == ("vllm/vllm-openai:v0.31.0", {"A": "1", "B": "3"})
+    assert (server.volumes, server.cap_add) == ([f"{tmp_path}/sub/m:/m"], ["IPC_LOCK", "SYS_PTRACE"])
+    assert [note for note in found.notes if "web" in note] == [" the service web is not carried over"]
