@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_vllm.declare.pictures import picture
     from pytest_vllm.declare.recordings import Recordings
     from pytest_vllm.face.decorators import cases, check, exchange, measurement
+    from pytest_vllm.launch.notable import StartupWarning
     from pytest_vllm.locate import case_file
     from pytest_vllm.measure.against import regressed, times
     from pytest_vllm.measure.growth import growth
@@ -90,6 +91,7 @@ __all__ = [
     "Script",
     "Server",
     "Slo",
+    "StartupWarning",
     "Workload",
     "Writer",
     "__version__",
@@ -116,6 +118,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "StartupWarning": "launch.notable",
     "Baseline": "decide.baseline",
     "Call": "scripted.grammar",
     "Case": "declare.exchanges",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_vllm.declare.measurements import Measurements
     from pytest_vllm.declare.recordings import Recordings
     from pytest_vllm.face.session import GateSession
+    from pytest_vllm.launch.notable import StartupWarning
     from pytest_vllm.preflight.roofline import Roofline
     from pytest_vllm.profile.derived import Figures
     from pytest_vllm.profile.model import Profile
@@ -85,6 +86,14 @@ def vllm_measurements(vllm_session: GateSession, vllm_profile_name: str) -> Meas
 def vllm_log(vllm_session: GateSession, vllm_profile_name: str) -> tuple[tuple[float, str], ...]:
     """The server's log until the end of the recording: (seconds since the epoch, line); empty for attach."""
     return vllm_session.state(vllm_profile_name).log()
+
+
+@pytest.fixture(scope="session")
+def vllm_startup_warnings(vllm_log: tuple[tuple[float, str], ...]) -> tuple[StartupWarning, ...] | None:
+    """What the start logged that matters although it succeeded; None where the server runs already."""
+    from pytest_vllm.launch.notable import startup_warnings  # noqa: PLC0415 - only such checks pay for it
+
+    return tuple(startup_warnings(line for _, line in vllm_log)) if vllm_log else None
 
 
 @pytest.fixture(scope="session")

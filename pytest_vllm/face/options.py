@@ -37,6 +37,7 @@ FIXTURES = (
     "vllm_roofline",
     "vllm_server",
     "vllm_session",
+    "vllm_startup_warnings",
     "vllm_timeline",
 )
 LAUNCHERS = ("docker", "podman", "process", "attach", "sim")

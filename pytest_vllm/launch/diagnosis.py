@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.diagnose import by_status, phase_of, root_cause
 from pytest_vllm.launch.logtext import plain, unprefixed
-from pytest_vllm.launch.notable import Notable, notable_warnings
+from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.launch.phases import STARTED, step_of
 from pytest_vllm.launch.tracebacks import WRAPPER, raised
 
@@ -51,7 +51,7 @@ class Diagnosis:
     tries: tuple[str, ...]
     quoted: tuple[tuple[int, str], ...]
     phase: str
-    warnings: tuple[Notable, ...]
+    warnings: tuple[StartupWarning, ...]
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -84,7 +84,7 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
         hung: whether it runs and its start does not go on; None when that is not known.
     """
     texts = [plain(line) for line in lines]
-    phase, warnings = phase_of(texts), tuple(notable_warnings(texts))
+    phase, warnings = phase_of(texts), tuple(startup_warnings(texts))
     begin = _after_start(texts)
     late = ["" if number < begin else text for number, text in enumerate(texts)]
     found = root_cause(late, hung=hung is not False and phase != STARTED)

@@ -19,7 +19,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
-class Notable:
+class StartupWarning:
     """Something that a log says.
 
     Args:
@@ -66,9 +66,9 @@ def rows() -> tuple[Row, ...]:
     )
 
 
-def notable_warnings(lines: Iterable[str]) -> list[Notable]:
+def startup_warnings(lines: Iterable[str]) -> list[StartupWarning]:
     """What a log says that matters, in the order of its lines; each row once, at its first line."""
-    found: dict[str, Notable] = {}
+    found: dict[str, StartupWarning] = {}
     for number, line in enumerate(lines, 1):
         match = next(((row, hit) for row in rows() if (hit := row.pattern.search(line))), None)
         if match is None or match[0].id in found:
@@ -76,7 +76,7 @@ def notable_warnings(lines: Iterable[str]) -> list[Notable]:
         row, hit = match
         groups = {name: (text or "").strip() for name, text in hit.groupdict().items()}
         tries = tuple(_filled(one, groups) for one in row.tries)
-        found[row.id] = Notable(row.id, number, line, _filled(row.means, groups), tries)
+        found[row.id] = StartupWarning(row.id, number, line, _filled(row.means, groups), tries)
     return list(found.values())
 
 

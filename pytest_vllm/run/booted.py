@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.access import access_of
+from pytest_vllm.launch.diagnosis import Sure, diagnose
 from pytest_vllm.launch.guard import guarded
+from pytest_vllm.launch.notable import startup_warnings
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
@@ -74,7 +76,9 @@ class BootedServer:
             return f"the server was {tripped}"
         ended = self.handle.exit()
         status = "" if ended is None else f" with status {ended.status}"
-        return f"the server ended{status} while it was being tested"
+        why = diagnose(self.handle.logs(), ended)
+        cause = f": {why.means}" if why.sure in (Sure.CERTAIN, Sure.LIKELY) else ""
+        return f"the server ended{status} while it was being tested{cause}"
 
     def replaced_by(self, handle: Handle) -> None:
         """Follow the log and the memory of a server that was started in its place."""
@@ -126,6 +130,8 @@ def boot(run: RunContext, profile: Profile) -> BootedServer:
             access = access_of(profile)
             report = wait_ready(handle, profile.boot, run.progress.boot, access=access)
         run.progress.booted(report)
+        for one in startup_warnings(handle.logs()):
+            run.progress.say(f"start-up warning, line {one.number}: {one.means}")
         run.spent("boot", started, profile=profile.name)
         phases = tuple(report.phases)
         return BootedServer(run, profile, folder, stack.pop_all(), handle, log, gauges, phases)

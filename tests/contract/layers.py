@@ -13,6 +13,7 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
             "decide",
             "declare",
             "face",
+            "launch",
             "locate",
             "measure",
             "preflight",

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from pytest_vllm.launch.diagnose import root_cause
-from pytest_vllm.launch.notable import Row, notable_warnings, rows
+from pytest_vllm.launch.notable import Row, rows, startup_warnings
 
 HEALTHY = (Path(__file__).parent / "logs" / "healthy.log").read_text("utf-8").splitlines()
 
 
 def test_a_real_start() -> None:
     """The one of vLLM 0.32.0 for the CPU that was told to be eager: that, and nothing else."""
-    found = notable_warnings(HEALTHY)
+    found = startup_warnings(HEALTHY)
 
     assert [one.id for one in found] == ["eager-mode"]
     assert "Enforce eager set" in HEALTHY[found[0].number - 1] == found[0].line
@@ -24,7 +24,7 @@ def test_a_real_start() -> None:
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.id)
 def test_entries_of_the_table(row: Row) -> None:
     """Each has an example that it is the first to match, all places filled, and fails no start."""
-    (found,) = notable_warnings([f"(EngineCore pid=7) WARNING 11-27 20:50:01 [x.py:1] {row.example}"])
+    (found,) = startup_warnings([f"(EngineCore pid=7) WARNING 11-27 20:50:01 [x.py:1] {row.example}"])
 
     assert found.id == row.id
     assert found.tries
@@ -43,7 +43,7 @@ def test_each_once_in_the_order_of_the_log() -> None:
     capped = "Capping cudagraph capture sizes from max 512 to 352 to fit Mamba cache blocks"
     lines = ["INFO fine", capped, "Development endpoints are enabled", capped]
 
-    assert [(one.id, one.number) for one in notable_warnings(lines)] == [
+    assert [(one.id, one.number) for one in startup_warnings(lines)] == [
         ("graphs-capped", 2),
         ("development-mode", 3),
     ]
@@ -56,4 +56,4 @@ def test_a_small_cache(times: str, said: bool) -> None:
     """Room for two whole requests is enough to work with."""
     line = f"Maximum concurrency for 32,768 tokens per request: {times}"
 
-    assert bool(notable_warnings([line])) is said
+    assert bool(startup_warnings([line])) is said
