@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_vllm.face.collection import names_suites
 from pytest_vllm.face.options import MARK, OPTIONS, SESSION, add_options, read_options
 
 pytest.register_assert_rewrite("suites", "pytest_vllm.suites")
@@ -32,7 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register what the run asks for: collection of suites, fixtures, a server."""
     config.addinivalue_line("markers", f"{MARK}(spec): a check of a vLLM server; made by @check")
     options = config.stash[OPTIONS] = read_options(config)
-    if options.wants_server or options.list or any("suites" in arg for arg in config.args):
+    here = config.invocation_params.dir
+    if options.wants_server or options.list or any(names_suites(arg, here) for arg in config.args):
         from pytest_vllm.face.collecting import CollectionPlugin
 
         config.pluginmanager.register(CollectionPlugin(config), "vllm-collection")
@@ -50,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(GatePlugin(config, session), "vllm-gate")
 
 
+@pytest.hookimpl(trylast=True)  # `-m` and `-k` have left out what they leave out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse checks without a server, unless they are only looked at."""
     if config.stash[OPTIONS].list or SESSION in config.stash or config.option.collectonly:

@@ -24,9 +24,8 @@ class CollectionPlugin:
         named = config.args_source is pytest.Config.ArgsSource.ARGS
         if options.wants_server or options.list or named:
             config.args = collection.bundled_args(config.args, named=named, base=config.invocation_params.dir)
-        if options.wants_server or options.list or any(map(collection.names_suites, config.args)):
-            for module in collection.exchange_modules():
-                config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
+        for module in collection.exchange_modules():
+            config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         """Checks that only a scripted server can run are not even read, unless something is named."""

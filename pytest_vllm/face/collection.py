@@ -89,17 +89,21 @@ def bundled_args(args: list[str], *, named: bool, base: Path) -> list[str]:
     return [_resolve(arg, base) for arg in args]
 
 
-def names_suites(arg: str) -> bool:
-    """Whether an argument of the run lies in the bundled suites."""
-    return in_suites(Path(arg.partition("::")[0]).absolute())
+def names_suites(arg: str, base: Path) -> bool:
+    """Whether an argument of the run means the bundled suites or lies in them; an own `suites/` does not."""
+    path = arg.partition("::")[0]
+    return _means_bundled(path, base) or in_suites((base / path).absolute())
 
 
 def _resolve(arg: str, base: Path) -> str:
     path, sep, rest = arg.partition("::")
-    parts = Path(path).parts
-    if not parts or parts[0] != ROOT_ID or (base / path).exists():
+    if not _means_bundled(path, base):
         return arg
-    return f"{data_dir('suites').joinpath(*parts[1:])}{sep}{rest}"
+    return f"{data_dir('suites').joinpath(*Path(path).parts[1:])}{sep}{rest}"
+
+
+def _means_bundled(path: str, base: Path) -> bool:
+    return Path(path).parts[:1] == (ROOT_ID,) and not (base / path).exists()
 
 
 def exchange_modules() -> list[Any]:

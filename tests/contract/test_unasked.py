@@ -43,6 +43,30 @@ def test_a_run_that_asks_for_nothing_imports_nothing_of_others(tmp_path: Path) -
     assert len(more) < MODULES, sorted(more)
 
 
+def test_a_folder_of_ones_own_may_be_called_suites(tmp_path: Path) -> None:
+    """Only the bundled suites ask for what they need."""
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "test_one.py").write_text("def test_one(): pass\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+
+    assert "pytest_vllm.face.items" not in loaded(tmp_path, "suites")
+
+
+def test_checks_that_were_left_out_need_no_server(tmp_path: Path) -> None:
+    """Of a folder with checks and plain tests, `-m` runs the plain ones; all of it is refused at once."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_both.py").write_text(
+        "import pytest\n\n@pytest.mark.vllm_check(None)\ndef test_check(): pass\n\ndef test_plain(): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q"]
+    left_out = subprocess.run([*command, "-m", "not vllm_check"], cwd=tmp_path, check=False)
+    whole = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert left_out.returncode == 0
+    assert whole.returncode == 4
+    assert "these checks need a server: pass --vllm-profile=NAME" in whole.stderr
+
+
 def test_each_fixture_says_so_where_nobody_asked_for_a_server() -> None:
     """The names in `face/options.py` are those of `face/fixtures.py`."""
     assert {name for name in vars(fixtures) if name.startswith("vllm_")} == set(FIXTURES)
