@@ -28,7 +28,7 @@ REMEDIES = {
     VERSION: 'version = "X.Y.Z" in [server]',
     HOST: "--vllm-preflight, or pytest-vllm preflight --host, on the machine itself",
 }
-_VERSION_READS = {"release", "within", "at_least", "version", "exact", "version_known"}
+_VERSION_READS = {"release", "within", "at_least", "version"}
 
 
 class Watched(Deployment):
@@ -49,6 +49,11 @@ class Watched(Deployment):
         elif name in _VERSION_READS and not object.__getattribute__(self, "__dict__")["told"]:
             missed.add(VERSION)
         return found
+
+    @property
+    def version_known(self) -> bool:
+        """As the deployment says; asking whether it is known needs no version."""
+        return bool(self.__dict__["told"])
 
     def value(self, flag: str) -> Any:
         """A flag's value; a default that versions disagree on needs the version."""
@@ -96,13 +101,15 @@ def _verdict(rule: Rule, deployment: Deployment) -> Verdict:
     missed: set[str] = set()
     foreign = deployment.in_container and bool(server.image) and not lineage(server.image).known
     watched.__dict__.update(told=deployment.version_known, missed=missed)
+    if rule.versions and not deployment.version_known:
+        # whether it applies is open: what it would find without asking for the version decides
+        would = any(True for _ in rule.function(watched))
+        if not would or foreign or not rule.applies(deployment):
+            return Verdict(rule.name, missing=(VERSION,) if would else tuple(sorted(missed)))
     found = tuple(rule.findings(watched))
-    if found and VERSION in missed and foreign:
-        return Verdict(rule.name, missing=(VERSION,))
-    if found:
+    if found and not (foreign and VERSION in missed):
         return Verdict(rule.name, found)
-    # what a rule of some versions reads to see whether it applies counts only where it applied
-    return Verdict(rule.name, missing=tuple(sorted(missed)))
+    return Verdict(rule.name, missing=(VERSION,) if found else tuple(sorted(missed)))
 
 
 def findings_in(said: Sequence[Verdict]) -> list[Finding]:

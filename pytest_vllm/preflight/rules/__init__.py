@@ -1,4 +1,4 @@
-"""The rules, one file for each topic; importing this package finds the files, and they register themselves."""
+"""The rules, a file for each topic; importing this finds the files, which register themselves."""
 
 from __future__ import annotations
 
@@ -6,4 +6,6 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 #: Every topic's module, in the order of the alphabet.
-TOPICS = tuple(import_module(f"{__name__}.{name}") for name in sorted(one.name for one in iter_modules(__path__)))
+TOPICS = tuple(
+    import_module(f"{__name__}.{name}") for name in sorted(one.name for one in iter_modules(__path__))
+)

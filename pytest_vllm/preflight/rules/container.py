@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.preflight.deployment import Deployment
 
+_SHM = "/dev/shm"  # noqa: S108 - where vLLM's processes meet
 _RUNS = ("compose", "docker-run", "podman-run")
 
 
@@ -22,7 +23,7 @@ def _published(of: Deployment) -> Iterator[tuple[int, str, str]]:
 def _shared(of: Deployment) -> bool:
     """Whether the server's /dev/shm is more than an engine gives by itself."""
     server = of.profile.server
-    return server.ipc == "host" or bool(server.shm) or of.mounted("/dev/shm") is not None
+    return server.ipc == "host" or bool(server.shm) or of.mounted(_SHM) is not None
 
 
 @rule("container.shared-memory", WARNING, source="vLLM's Docker page: --ipc=host or --shm-size")

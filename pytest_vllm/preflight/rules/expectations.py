@@ -164,7 +164,12 @@ def version_newer(of: Deployment) -> Iterator[Finding]:
 def cache_off(of: Deployment) -> Iterator[Finding]:
     """Prefix caching is switched off where it costs nothing."""
     dense = of.model is not None and not of.model.hybrid
-    if of.off("enable-prefix-caching") and dense and not of.has("kv-transfer-config") and not _expects(of, "prefix-cache"):
+    if (
+        of.off("enable-prefix-caching")
+        and dense
+        and not of.has("kv-transfer-config")
+        and not _expects(of, "prefix-cache")
+    ):
         key = of.key("enable-prefix-caching")
         yield Finding(
             key,
