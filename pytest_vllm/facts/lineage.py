@@ -1,4 +1,4 @@
-"""Which vLLM an image holds, as far as its name says: a tag counts images, and only some count vLLM's releases.
+"""Which vLLM an image holds, as far as its name says: only some tags count vLLM's releases.
 
 The table `lineage.json` says for each maker of images what its tags mean, with where that is written.
 """

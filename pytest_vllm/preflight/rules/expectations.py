@@ -145,7 +145,7 @@ def version_unknown(of: Deployment) -> Iterator[Finding]:
         yield Finding(
             "server.version",
             "nothing tells the version of vLLM",
-            f"facts of {versions()[-1]} are applied, so what depends on it is a guess",
+            f"facts of {versions()[-1]} are applied as a guess, or it is not judged",
             advice=f'version = "…" in [server], such as "{versions()[-1]}"',
         )
 
