@@ -7,130 +7,20 @@ enabled.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.declare.pictures import picture
-from pytest_vllm.facts.capabilities import CAPABILITIES
+from pytest_vllm.run.findings import FACT_SECONDS, NO_ANSWER, TRIAL, UNKNOWN, Finding, Findings, answered
 from pytest_vllm.wire.metrics import Metrics
 from pytest_vllm.wire.recording import Recording, Request, Undecided
-from pytest_vllm.wire.server import Capability, Server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from pytest_vllm.wire.client import WireClient
 
-#: Seconds for one trial request: the first structured answer may compile a grammar.
-TRIAL_SECONDS = 120.0
-FACT_SECONDS = 20.0
-
-TRIAL = "trial request"
 #: What a scripted server says when it is told to, and no other does by itself.
 SCRIPT = "river seven yellow paper"
-NO_ANSWER = f"{TRIAL}: no answer"
-
-Finding = tuple[bool, str]
-
-_UNKNOWN = (404, 405, 501)
-_LACKS = re.compile(
-    r"not support|unsupported|not enabled|chat template|does not have|no such|--enable|not found|multimodal",
-    re.IGNORECASE,
-)
-
-
-class Findings:
-    """What is asked of one server, each thing once.
-
-    Args:
-        client: sends the requests.
-        server: the server as far as it is known: name and models are.
-        args: the serve arguments the server was started with; None when somebody else started it.
-    """
-
-    def __init__(self, client: WireClient, server: Server, args: Mapping[str, Any] | None) -> None:
-        """Nothing is asked yet."""
-        self.client, self.server, self.args = client, server, args
-        self._asked: dict[Any, asyncio.Task[Any]] = {}
-
-    async def all(self) -> dict[str, Capability]:
-        """Every capability, in the order of the closed list."""
-        return dict(zip(CAPABILITIES, await asyncio.gather(*map(self.find, CAPABILITIES)), strict=True))
-
-    async def find(self, name: str) -> Capability:
-        """One capability."""
-        found: Capability = await self._once(name, self._find(name))
-        return found
-
-    async def get(self, path: str, *, key: bool = True) -> Recording:
-        """A GET, with the API key or without."""
-        headers: dict[str, str | None] = {} if key else {"authorization": None}
-        request = Request("GET", path, headers=headers, timeout=FACT_SECONDS, expect=None)
-        found: Recording = await self._once((path, key), self.client.send(f"probe GET {path}", request))
-        return found
-
-    async def trial(self, path: str, body: Mapping[str, Any], **more: Any) -> Recording:
-        """A tiny request of the real kind."""
-        built = self.server.post(path, body, expect=None)
-        request = Request("POST", path, json=built.json, timeout=TRIAL_SECONDS, expect=None, **more)
-        return await self.client.send(f"probe POST {path}", request)
-
-    async def chat(self, content: Any = "Hi", **params: Any) -> Recording:
-        """A chat of one token, unless told otherwise."""
-        messages = [{"role": "user", "content": content}]
-        return await self.trial("/v1/chat/completions", {"messages": messages, "max_tokens": 1, **params})
-
-    async def has_route(self, path: str) -> Finding:
-        """Whether a route exists. No route of vLLM takes PUT: one that exists answers 405, no more."""
-        request = Request("PUT", path, timeout=FACT_SECONDS, expect=None)
-        recording = await self.client.send(f"probe PUT {path}", request)
-        return recording.status not in (404, None), f"PUT {path}: {_answer(recording)}"
-
-    def served(self, recording: Recording, *, refusable: bool = False) -> Finding:
-        """What the answer to a trial request means.
-
-        Args:
-            recording: the answer.
-            refusable: whether any 4xx means that the capability is absent; otherwise only one that says so.
-        """
-        how = f"{TRIAL}: {_answer(recording)}"
-        status = recording.status
-        if status == 404 and self.server.model in recording.text:
-            return True, how  # the route is there; that the model is not is a fault to be shown
-        if status is None or not 400 <= status < 500 or status in (401, 403, 408, 429):
-            return status not in _UNKNOWN, how
-        return not (refusable or status in _UNKNOWN or _LACKS.search(recording.text)), how
-
-    async def _find(self, name: str) -> Capability:
-        present, how = await PROBES[name](self)
-        return Capability(name, present, how)
-
-    async def _once(self, name: Any, asking: Any) -> Any:
-        if name in self._asked:
-            asking.close()
-        else:
-            self._asked[name] = asyncio.create_task(asking)
-        return await self._asked[name]
-
-
-def _answer(recording: Recording) -> str:
-    if recording.status is None:
-        return f"no answer ({recording.error})"
-    if recording.status < 300:
-        return str(recording.status)
-    return f"{recording.status} {_message(recording)}".strip()
-
-
-def _message(recording: Recording) -> str:
-    try:
-        body = recording.json
-    except Undecided:
-        body = recording.text
-    while isinstance(body, dict) and body.keys() & {"error", "message", "detail"}:
-        body = body.get("error") or body.get("message") or body.get("detail") or ""
-    words = " ".join(str(body or "").split())
-    return words if len(words) <= 120 else f"{words[:119]}…"
 
 
 async def _chat(ask: Findings) -> Finding:
@@ -188,8 +78,8 @@ async def _transcription(ask: Findings) -> Finding:
     )
     recording = await ask.client.send("probe POST /v1/audio/transcriptions", request)
     said = recording.text
-    lacks = bool(re.search(r"not support", said, re.IGNORECASE)) or recording.status in _UNKNOWN
-    return not lacks, f"{TRIAL} without a file: {_answer(recording)}"
+    lacks = bool(re.search(r"not support", said, re.IGNORECASE)) or recording.status in UNKNOWN
+    return not lacks, f"{TRIAL} without a file: {answered(recording)}"
 
 
 async def _tokenize(ask: Findings) -> Finding:
@@ -339,26 +229,26 @@ def _number(text: str | None) -> int | None:
 
 async def _metrics(ask: Findings) -> Finding:
     recording = await ask.get("/metrics")
-    how = f"GET /metrics: {_answer(recording)}"
+    how = f"GET /metrics: {answered(recording)}"
     if recording.status != 200:
-        return recording.status not in _UNKNOWN, how
+        return recording.status not in UNKNOWN, how
     present = "vllm:" in recording.text
     return present, how if present else f"{how}, but no vllm: names (disable-log-stats?)"
 
 
 async def _openapi(ask: Findings) -> Finding:
     recording = await ask.get("/openapi.json")
-    return recording.status not in _UNKNOWN, f"GET /openapi.json: {_answer(recording)}"
+    return recording.status not in UNKNOWN, f"GET /openapi.json: {answered(recording)}"
 
 
 async def _version(ask: Findings) -> Finding:
     recording = await ask.get("/version")
-    return recording.status not in _UNKNOWN, f"GET /version: {_answer(recording)}"
+    return recording.status not in UNKNOWN, f"GET /version: {answered(recording)}"
 
 
 async def _auth(ask: Findings) -> Finding:
     recording = await ask.get("/v1/models", key=False)
-    return recording.status in (401, 403), f"GET /v1/models without a key: {_answer(recording)}"
+    return recording.status in (401, 403), f"GET /v1/models without a key: {answered(recording)}"
 
 
 async def _lora(ask: Findings) -> Finding:
@@ -387,7 +277,7 @@ def rows_of(models: Recording) -> list[Mapping[str, Any]]:
 
 async def _sleep(ask: Findings) -> Finding:
     recording = await ask.get("/is_sleeping")
-    return recording.status not in _UNKNOWN, f"GET /is_sleeping: {_answer(recording)}"
+    return recording.status not in UNKNOWN, f"GET /is_sleeping: {answered(recording)}"
 
 
 async def _scripted(ask: Findings) -> Finding:

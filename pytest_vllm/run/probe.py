@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.access import access_of, fault_of
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.run.capabilities import Findings, rows_of
+from pytest_vllm.run.capabilities import PROBES, rows_of
+from pytest_vllm.run.findings import Findings
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Undecided
@@ -61,7 +62,7 @@ async def probe(
     )
     known = args if _we_started_it(profile) else None
     async with WireClient(draft, redactor) as client:
-        ask = Findings(client, draft, known)
+        ask = Findings(client, draft, known, PROBES)
         models, version, metrics = await asyncio.gather(
             ask.get("/v1/models"), ask.get("/version"), ask.get("/metrics")
         )

@@ -128,7 +128,7 @@ def test_the_readme_opens_with_two_commands() -> None:
     verdict, tests = runpy.run_path(str(ROOT / ".ci" / "readme_command.py"))["commands"]()
 
     assert verdict.endswith("pytest --vllm-profile=sim")
-    assert tests.endswith("pytest")
+    assert tests.endswith("pytest -n auto --dist worksteal")
 
 
 def test_every_dependency_has_a_reason() -> None:

@@ -1,0 +1,128 @@
+"""What is asked of a server to find out what it can do, each thing once, and what the answers mean."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.facts.capabilities import CAPABILITIES
+from pytest_vllm.wire.recording import Recording, Request, Undecided
+from pytest_vllm.wire.server import Capability, Server
+
+if TYPE_CHECKING:
+    from pytest_vllm.wire.client import WireClient
+
+#: Seconds for one trial request: the first structured answer may compile a grammar.
+TRIAL_SECONDS = 120.0
+FACT_SECONDS = 20.0
+
+TRIAL = "trial request"
+NO_ANSWER = f"{TRIAL}: no answer"
+
+Finding = tuple[bool, str]
+Probes = Mapping[str, Callable[["Findings"], Awaitable[Finding]]]
+
+UNKNOWN = (404, 405, 501)
+_LACKS = re.compile(
+    r"not support|unsupported|not enabled|chat template|does not have|no such|--enable|not found|multimodal",
+    re.IGNORECASE,
+)
+
+
+class Findings:
+    """What is asked of one server, each thing once.
+
+    Args:
+        client: sends the requests.
+        server: the server as far as it is known: name and models are.
+        args: the serve arguments the server was started with; None when somebody else started it.
+        probes: how each capability is found out.
+    """
+
+    def __init__(
+        self, client: WireClient, server: Server, args: Mapping[str, Any] | None, probes: Probes
+    ) -> None:
+        """Nothing is asked yet."""
+        self.client, self.server, self.args, self.probes = client, server, args, probes
+        self._asked: dict[Any, asyncio.Task[Any]] = {}
+
+    async def all(self) -> dict[str, Capability]:
+        """Every capability, in the order of the closed list."""
+        return dict(zip(CAPABILITIES, await asyncio.gather(*map(self.find, CAPABILITIES)), strict=True))
+
+    async def find(self, name: str) -> Capability:
+        """One capability."""
+        found: Capability = await self._once(name, self._find(name))
+        return found
+
+    async def get(self, path: str, *, key: bool = True) -> Recording:
+        """A GET, with the API key or without."""
+        headers: dict[str, str | None] = {} if key else {"authorization": None}
+        request = Request("GET", path, headers=headers, timeout=FACT_SECONDS, expect=None)
+        found: Recording = await self._once((path, key), self.client.send(f"probe GET {path}", request))
+        return found
+
+    async def trial(self, path: str, body: Mapping[str, Any], **more: Any) -> Recording:
+        """A tiny request of the real kind."""
+        built = self.server.post(path, body, expect=None)
+        request = Request("POST", path, json=built.json, timeout=TRIAL_SECONDS, expect=None, **more)
+        return await self.client.send(f"probe POST {path}", request)
+
+    async def chat(self, content: Any = "Hi", **params: Any) -> Recording:
+        """A chat of one token, unless told otherwise."""
+        messages = [{"role": "user", "content": content}]
+        return await self.trial("/v1/chat/completions", {"messages": messages, "max_tokens": 1, **params})
+
+    async def has_route(self, path: str) -> Finding:
+        """Whether a route exists. No route of vLLM takes PUT: one that exists answers 405, no more."""
+        request = Request("PUT", path, timeout=FACT_SECONDS, expect=None)
+        recording = await self.client.send(f"probe PUT {path}", request)
+        return recording.status not in (404, None), f"PUT {path}: {answered(recording)}"
+
+    def served(self, recording: Recording, *, refusable: bool = False) -> Finding:
+        """What the answer to a trial request means.
+
+        Args:
+            recording: the answer.
+            refusable: whether any 4xx means that the capability is absent; otherwise only one that says so.
+        """
+        how = f"{TRIAL}: {answered(recording)}"
+        status = recording.status
+        if status == 404 and self.server.model in recording.text:
+            return True, how  # the route is there; that the model is not is a fault to be shown
+        if status is None or not 400 <= status < 500 or status in (401, 403, 408, 429):
+            return status not in UNKNOWN, how
+        return not (refusable or status in UNKNOWN or _LACKS.search(recording.text)), how
+
+    async def _find(self, name: str) -> Capability:
+        present, how = await self.probes[name](self)
+        return Capability(name, present, how)
+
+    async def _once(self, name: Any, asking: Any) -> Any:
+        if name in self._asked:
+            asking.close()
+        else:
+            self._asked[name] = asyncio.create_task(asking)
+        return await self._asked[name]
+
+
+def answered(recording: Recording) -> str:
+    """The status of an answer, and the message of a refusal; why there was none."""
+    if recording.status is None:
+        return f"no answer ({recording.error})"
+    if recording.status < 300:
+        return str(recording.status)
+    return f"{recording.status} {_message(recording)}".strip()
+
+
+def _message(recording: Recording) -> str:
+    try:
+        body = recording.json
+    except Undecided:
+        body = recording.text
+    while isinstance(body, dict) and body.keys() & {"error", "message", "detail"}:
+        body = body.get("error") or body.get("message") or body.get("detail") or ""
+    words = " ".join(str(body or "").split())
+    return words if len(words) <= 120 else f"{words[:119]}…"
