@@ -67,6 +67,8 @@ def through(hooks: Hooks, *pieces: bytes) -> list[bytes]:
         writer.close()
         relay.down()
         server.close()
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others, timeout=5)  # each closes its connection when it ends
         return read
 
     return asyncio.run(asked())

@@ -83,6 +83,7 @@ async def fake_server(
     fake = Fake("")
     failures: list[BaseException] = []
     tasks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -97,6 +98,7 @@ async def fake_server(
             writer.close()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         task = asyncio.create_task(serve(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -113,6 +115,9 @@ async def fake_server(
                 task.cancel()
             failures += [AssertionError("a handler hangs: a client left its connection open")] * len(hanging)
         await server.wait_closed()
+        for writer in writers:  # what a client never read keeps a connection open, beyond this loop
+            writer.transport.abort()
+        await asyncio.sleep(0)
     if failures:
         raise failures[0]
 
