@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_vllm.wire.recording import Undecided
+from pytest_vllm.wire.failure import Failure
+from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
     from pytest_vllm.wire.recording import Recording
@@ -20,14 +21,24 @@ class Recordings:
         self._keys = sorted(store.keys())
 
     def get(self, key: str) -> Recording:
-        """The recording of that key. Raises Undecided when there is none."""
+        """The recording of that key. Raises Undecided when there is none, NotRun when it does not fit."""
         if key not in self._store:
             raise Undecided(f"{key} was not recorded in this run")
-        return self._store.get(key)
+        found = self._store.get(key)
+        if found.failure is Failure.UNFIT:
+            raise NotRun(f"{key}: {found.error}")
+        return found
 
     def of(self, prefix: str) -> list[Recording]:
-        """Every recording whose key begins so, by key. Raises Undecided when there is none."""
+        """Every recording whose key begins so, by key, without those that do not fit the server.
+
+        Raises Undecided when there is none, NotRun when none fits.
+        """
         keys = [key for key in self._keys if key.startswith(prefix)]
         if not keys:
             raise Undecided(f"no exchange of {prefix} was recorded in this run")
-        return [self._store.get(key) for key in keys]
+        found = [self._store.get(key) for key in keys]
+        fitting = [one for one in found if one.failure is not Failure.UNFIT]
+        if not fitting:
+            raise NotRun(f"{found[0].key}: {found[0].error}")
+        return fitting

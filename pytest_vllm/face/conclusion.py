@@ -69,7 +69,7 @@ def _preflight(session: GateSession, config: pytest.Config) -> list[str]:
     from pytest_vllm import preflight  # noqa: PLC0415 - a replay or a listing does not pay for the rules
 
     found = {
-        name: preflight.lines(preflight.check(profile, config.rootpath), profile)
+        name: preflight.header(profile, config.rootpath)
         for name, profile in session.profiles.items()
         if not session.replaying
     }

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.face.profiles import load_profiles
-from pytest_vllm.preflight import Severity, check
+from pytest_vllm.preflight import Severity, judge
 from pytest_vllm.preflight.inspect import inspect_host
+from pytest_vllm.preflight.judged import findings_in
 from pytest_vllm.preflight.render import lines, summary
 from pytest_vllm.preflight.roofline import Roofline
 from pytest_vllm.profile.derived import figures_of
@@ -29,10 +30,11 @@ def preflight(config: pytest.Config, options: Options) -> int:
         print(f"vllm: {note}")
     wrong = False
     for profile in profiles.values():
-        found = check(profile, config.rootpath, inspect_host(profile))
+        said = judge(profile, config.rootpath, inspect_host(profile))
+        found = findings_in(said)
         figures = figures_of(profile, config.rootpath)
         expected = [f"{profile.name}: {line}" for line in Roofline(figures).lines()] if figures else []
-        for line in (*lines(found, profile), *expected, summary(found, profile)):
+        for line in (*lines(found, profile), *expected, summary(said, profile)):
             print(line)
         wrong = wrong or any(one.severity is Severity.ERROR for one in found)
     return int(pytest.ExitCode.TESTS_FAILED if wrong else pytest.ExitCode.OK)

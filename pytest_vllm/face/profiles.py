@@ -15,7 +15,7 @@ from pytest_vllm.profile.known import with_known_faults
 from pytest_vllm.profile.load import ProfileError, load
 from pytest_vllm.profile.model import Profile, Secret, ServerPart, TlsPart
 from pytest_vllm.profile.parsers import with_parsers
-from pytest_vllm.profile.values import proxy
+from pytest_vllm.profile.values import proxy, server_url
 from pytest_vllm.profile.words import unknown
 from pytest_vllm.run.state import RUN_FILE, read_state
 
@@ -92,12 +92,21 @@ def _hardware(given: str | None, rootdir: Path) -> dict[str, str]:
     return {"hardware": name}
 
 
+def _without_secrets(url: str) -> str:
+    """The URL as given. Raises pytest.UsageError, which does not repeat it, where it carries a secret."""
+    try:
+        return server_url(url) or ""
+    except ValueError as error:
+        key = "the key is read from VLLM_API_KEY, or as --vllm-api-key-env=VAR says"
+        raise pytest.UsageError(f"--vllm-url: {error}; {key}") from None
+
+
 def _adjusted(profile: Profile, options: Options, hardware: dict[str, str]) -> Profile:
     changes: dict[str, object] = {}
     if options.model_config:
         profile = profile.model_copy(update={"model": str(options.model_config)})
     if options.url:
-        changes |= {"launcher": "attach", "url": options.url}
+        changes |= {"launcher": "attach", "url": _without_secrets(options.url)}
         if os.environ.get(options.api_key_env) and profile.server.api_key is None:
             changes["api_key"] = Secret(from_env=options.api_key_env)
     changes |= _way(profile, options)

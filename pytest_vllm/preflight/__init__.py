@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.preflight import render
 from pytest_vllm.preflight.deployment import deployment_of
-from pytest_vllm.preflight.rule import RULES, Finding, Severity, rank
+from pytest_vllm.preflight.judged import HARDWARE, MODEL, VERSION, Verdict, counted, findings_in, verdicts
+from pytest_vllm.preflight.rule import RULES, Finding, Severity
 from pytest_vllm.preflight.rules import TOPICS
 
 if TYPE_CHECKING:
@@ -19,7 +20,18 @@ if TYPE_CHECKING:
     from pytest_vllm.preflight.host import Host
     from pytest_vllm.profile.model import Profile
 
-__all__ = ["RULES", "TOPICS", "Finding", "Severity", "check", "lines"]
+__all__ = [
+    "RULES",
+    "TOPICS",
+    "Finding",
+    "Severity",
+    "Verdict",
+    "check",
+    "counted",
+    "header",
+    "judge",
+    "lines",
+]
 
 #: Launchers that start a vLLM: what is wrong with it is worth a word at the start of a run.
 SHOWN = 5
@@ -31,10 +43,24 @@ def check(profile: Profile, rootdir: Path, host: Host | None = None) -> list[Fin
     Args:
         profile: what is about to be started.
         rootdir: pytest's root directory; hardware and model files of the project lie there.
-        host: facts of this machine (`inspect_host`); rules that need them are silent without.
+        host: facts of this machine (`inspect_host`); rules that need them do not judge without.
     """
-    deployment = deployment_of(profile, rootdir, host)
-    return sorted((found for rule in RULES.values() for found in rule.findings(deployment)), key=rank)
+    return findings_in(judge(profile, rootdir, host))
+
+
+def judge(profile: Profile, rootdir: Path, host: Host | None = None) -> list[Verdict]:
+    """What every rule says: pass, finding, or not judged. Arguments and errors as `check` has them."""
+    return verdicts(deployment_of(profile, rootdir, host))
+
+
+def header(profile: Profile, rootdir: Path) -> list[str]:
+    """For the header of a run: its errors, and what no rule could judge because the profile does not say."""
+    said = judge(profile, rootdir)
+    told = lines(findings_in(said), profile)
+    blind = profile.server.kind.starts_vllm and {MODEL, HARDWARE, VERSION} & {
+        why for one in said for why in one.missing
+    }
+    return [*told, f"{profile.name}: {counted(said)}"] if blind else told
 
 
 def lines(findings: list[Finding], profile: Profile) -> list[str]:

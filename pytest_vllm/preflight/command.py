@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_vllm.preflight import check, render
+from pytest_vllm.preflight import judge, render
 from pytest_vllm.preflight.inspect import inspect_host
 from pytest_vllm.preflight.rule import ERROR
 from pytest_vllm.profile.errors import ProfileError
@@ -16,12 +16,13 @@ from pytest_vllm.profile.write import to_toml
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_vllm.preflight.judged import Verdict
     from pytest_vllm.preflight.rule import Finding
     from pytest_vllm.profile.model import Profile
 
 
-def findings_of(name: str, root: Path, *, host: bool = False) -> tuple[Profile, list[Finding]]:
-    """A profile and what is wrong with it. Raises ProfileError.
+def judged(name: str, root: Path, *, host: bool = False) -> tuple[Profile, list[Verdict]]:
+    """A profile and what every rule says of it. Raises ProfileError.
 
     Args:
         name: a profile's name or path.
@@ -32,7 +33,7 @@ def findings_of(name: str, root: Path, *, host: bool = False) -> tuple[Profile, 
         profile = load(name, root)
     except ProfileError:
         profile = load(name, root, expand=False)  # variables of another machine are no fault of the profile
-    return profile, check(profile, root, inspect_host(profile) if host else None)
+    return profile, judge(profile, root, inspect_host(profile) if host else None)
 
 
 def exit_status(findings: Sequence[Finding]) -> int:

@@ -268,6 +268,8 @@ class Deployment:
     def open_port(self) -> str:
         """Where other machines reach the port, with the TOML path in front; empty when they do not."""
         part = self.profile.deployment
+        if part.kind == "kubernetes" and part.network != "host":
+            return ""  # a pod's ports are the cluster's; what leads in from outside is no part of the profile
         for port in part.ports:
             if not port.startswith(("127.", "[::1]", "localhost:")) and self.in_container:
                 return f"deployment.ports {port}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.preflight.judged import counted, findings_in
 from pytest_vllm.preflight.rule import ERROR, NOTE, RULES, WARNING, Severity
 from pytest_vllm.profile.lines import lines as lines_of
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_vllm.preflight.judged import Verdict
     from pytest_vllm.preflight.rule import Finding
     from pytest_vllm.profile.model import Profile
 
@@ -66,11 +68,18 @@ def lines(findings: Sequence[Finding], profile: Profile) -> list[str]:
     return [f"{place:<{wide}} {severity:<7}  {name:<{names}}  {text}" for place, severity, name, text in rows]
 
 
-def summary(findings: Sequence[Finding], profile: Profile) -> str:
-    """`spark-fp8: 1 error, 3 warnings, 2 notes (124 rules)`."""
-    counted = [_count(findings, severity) for severity in (ERROR, WARNING, NOTE)]
-    told = ", ".join(text for text in counted if text) or "nothing found"
-    return f"{profile.name}: {told} ({len(RULES)} rules)"
+def summary(said: Sequence[Verdict], profile: Profile) -> str:
+    """`spark-fp8: 1 error, 2 notes; no finding in 120 rules; 60 not judged: model unknown (48): add …`."""
+    found = findings_in(said)
+    told = [_count(found, severity) for severity in (ERROR, WARNING, NOTE)]
+    heads = ", ".join(text for text in told if text)
+    return f"{profile.name}: {'; '.join(text for text in (heads, counted(said)) if text)}"
+
+
+def judgement(said: Sequence[Verdict], profile: Profile) -> dict[str, Any]:
+    """`findings`, one table each, and `rules`: what every rule says, and what it misses."""
+    rules = [{"rule": one.rule, "said": one.said, "missing": list(one.missing)} for one in said]
+    return {"findings": as_json(findings_in(said), profile), "rules": rules}
 
 
 def catalogue() -> str:

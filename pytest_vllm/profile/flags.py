@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts import canonical, flag_status, flags, version_of, versions
+from pytest_vllm.facts.lineage import lineage
 from pytest_vllm.profile.table import faults
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ _RELEASE = re.compile(
     r"(?:docker\.io/)?vllm/vllm-openai(?:-rocm|-cpu|-xpu)?:v?\d+\.\d+[\w.]*(?:-[\w.-]+)?(?:@sha256:[0-9a-f]+)?"
 )
 _NAME = re.compile(r"-{0,2}[A-Za-z][\w-]*(?:\.[\w.-]+)?")
-_TAG = re.compile(r":v?(\d+\.\d+(?:\.\d+)*(?:\.?post\d+|rc\d+)?)")
-#: NVIDIA's vLLM containers are tagged by month; the vLLM inside is another number.
-NGC_VERSIONS = {"25.09": "0.10.1.1+381074ae.nv25.09"}
 
 
 def checked_args(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,13 +99,7 @@ def _kind(name: str) -> str:
 
 def image_version(image: str | None) -> str:
     """The version of vLLM as an image's tag tells it, empty when it does not."""
-    if not image:
-        return ""
-    if "nvcr.io/nvidia/vllm:" in image:
-        month = image.rpartition(":")[2][:5]
-        return NGC_VERSIONS.get(month, "")
-    found = _TAG.search(image)
-    return found[1] if found else ""
+    return lineage(image).version
 
 
 def flag_notes(args: Mapping[str, Any], version: str) -> list[str]:

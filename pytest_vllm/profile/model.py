@@ -76,7 +76,7 @@ class ServerPart(Part):
     """What vLLM serves: a repository id or a path (inside the container)."""
     served_model_name: str | None = None
     """The name that requests use; the model itself unless told otherwise."""
-    url: str | None = None
+    url: Annotated[str | None, AfterValidator(values.server_url)] = None
     """Where a server runs already (launcher attach): base URL without `/v1`, or `unix:/run/vllm.sock`."""
     tls: TlsPart = Field(default_factory=TlsPart)
     """How TLS is spoken with it."""

@@ -64,6 +64,21 @@ def proxy(value: str | None) -> str | None:
     return value
 
 
+def server_url(value: str | None) -> str | None:
+    """The base URL of a server, without a login and without a query: reports quote it.
+
+    Raises ValueError that does not repeat it.
+    """
+    if value is None or value.startswith("unix:"):
+        return value
+    text = value if "://" in value else f"http://{value}"
+    if "@" in text.partition("://")[2].partition("/")[0]:
+        raise ValueError("it carries a login, which reports would quote: leave it out")
+    if "?" in text:
+        raise ValueError("it carries a query, and reports would quote a key in it: leave it out")
+    return value
+
+
 def gpus(value: Any) -> Any:
     """`all`, a number of GPUs, or device ids (`0`, `GPU-…`, `nvidia.com/gpu=0`)."""
     if isinstance(value, bool) or not isinstance(value, str | int | list | None):

@@ -156,6 +156,42 @@ async def _embeddings(ask: Findings) -> Finding:
     return ask.served(await ask.trial("/v1/embeddings", {"input": "Hi"}), refusable=generates)
 
 
+async def _rerank(ask: Findings) -> Finding:
+    return await _pooled(ask, "/rerank", {"query": "Hi", "documents": ["Hi"]})
+
+
+async def _score(ask: Findings) -> Finding:
+    return await _pooled(ask, "/score", {"text_1": "Hi", "text_2": "Hi"})
+
+
+async def _classify(ask: Findings) -> Finding:
+    return await _pooled(ask, "/classify", {"input": "Hi"})
+
+
+async def _pooled(ask: Findings, path: str, body: Mapping[str, Any]) -> Finding:
+    generates = (await ask.find("completions")).present
+    return ask.served(await ask.trial(path, body), refusable=generates)
+
+
+async def _transcription(ask: Findings) -> Finding:
+    # old versions have the route on every server, and answer by kind: only a body tells, and it is no JSON
+    boundary = "pytest-vllm"
+    field = 'content-disposition: form-data; name="model"'
+    content = f"--{boundary}\r\n{field}\r\n\r\n{ask.server.model}\r\n--{boundary}--\r\n"
+    request = Request(
+        "POST",
+        "/v1/audio/transcriptions",
+        content=content,
+        headers={"content-type": f"multipart/form-data; boundary={boundary}"},
+        timeout=FACT_SECONDS,
+        expect=None,
+    )
+    recording = await ask.client.send("probe POST /v1/audio/transcriptions", request)
+    said = recording.text
+    lacks = bool(re.search(r"not support", said, re.IGNORECASE)) or recording.status in _UNKNOWN
+    return not lacks, f"{TRIAL} without a file: {_answer(recording)}"
+
+
 async def _tokenize(ask: Findings) -> Finding:
     return ask.served(await ask.trial("/tokenize", {"prompt": "Hi"}))
 
@@ -200,11 +236,12 @@ async def _tools_required(ask: Findings) -> Finding:
 
 async def _structured_output(ask: Findings) -> Finding:
     schema = {"name": "yes", "schema": {"type": "object", "properties": {}, "additionalProperties": False}}
-    return await _with_chat(ask, max_tokens=2, response_format={"type": "json_schema", "json_schema": schema})
+    shape = {"type": "json_schema", "json_schema": schema}
+    return await _with_text(ask, {"response_format": shape}, {"response_format": shape}, tokens=2)
 
 
 async def _logprobs(ask: Findings) -> Finding:
-    return await _with_chat(ask, logprobs=True, top_logprobs=1)
+    return await _with_text(ask, {"logprobs": True, "top_logprobs": 1}, {"logprobs": 1})
 
 
 async def _vision(ask: Findings) -> Finding:
@@ -228,6 +265,16 @@ async def _with_chat(ask: Findings, **params: Any) -> Finding:
     if untried := await _without_chat(ask):
         return untried
     return ask.served(await ask.chat(**params), refusable=True)
+
+
+async def _with_text(
+    ask: Findings, chat: Mapping[str, Any], completion: Mapping[str, Any], *, tokens: int = 1
+) -> Finding:
+    """A trial on chat, or on completions where there is no chat: a base model has no chat template."""
+    if (await ask.find("chat")).present or not (await ask.find("completions")).present:
+        return await _with_chat(ask, max_tokens=tokens, **chat)
+    body = {"prompt": "Hi", "max_tokens": tokens, **completion}
+    return ask.served(await ask.trial("/v1/completions", body), refusable=True)
 
 
 async def _reasoning(ask: Findings) -> Finding:
@@ -361,6 +408,10 @@ PROBES: dict[str, Callable[[Findings], Awaitable[Finding]]] = {
     "responses": _responses,
     "messages": _messages,
     "embeddings": _embeddings,
+    "rerank": _rerank,
+    "score": _score,
+    "classify": _classify,
+    "transcription": _transcription,
     "stream": _stream,
     "tools": _tools,
     "tools.required": _tools_required,

@@ -75,7 +75,9 @@ class Gate:
 
     def __enter__(self) -> Self:
         """The gate opens; servers are opened one by one."""
-        self.run.folder.mkdir(parents=True, exist_ok=True)
+        # answers of the server lie there: nobody else's business on a shared machine
+        for folder in (self.run.folder.parents[1], self.run.folder.parent, self.run.folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.run.lag import Lag
+from pytest_vllm.run.needs import too_long, unmet
 from pytest_vllm.run.order import Queue, longest_chain, stages
 from pytest_vllm.run.pace import RecordingReport, Span, aggregate_rate, generated_tokens
 from pytest_vllm.wire.failure import Failure
@@ -198,17 +199,25 @@ class _Recorder:
         why = ""
         earlier = {key: self._done.get(key) or self.store.get(key) for key in planned.after.values()}
         for key, recording in earlier.items():
+            if recording.failure is Failure.UNFIT:
+                return self._unfit(planned, recording.error)
             if recording.status is None:
                 why = why or f"{key} got no response"
         try:
             if not why:
-                return self.build(planned, earlier)
+                request = self.build(planned, earlier)
+                lacks = unmet(request, self.server)
+                return self._unfit(planned, f"not sent: {lacks}", request) if lacks else request
         except Undecided as reason:
             why = str(reason)
         except Exception as error:  # noqa: BLE001 - a builder is a suite author's code; the run goes on
             why = f"its request could not be built ({type(error).__name__}: {error})"
         error_text = self.client.redactor.text(f"not sent: {why}")
         return Recording(planned.key, UNSENT, sent=time.time(), error=error_text, failure=Failure.NOT_SENT)
+
+    def _unfit(self, planned: Planned, why: str, request: Request = UNSENT) -> Recording:
+        said, shown = self.client.redactor.text(why), self.client.redactor.request(request)
+        return Recording(planned.key, shown, sent=time.time(), error=said, failure=Failure.UNFIT)
 
     async def _send(self, planned: Planned, request: Request) -> Recording:
         unsent = Recording(planned.key, self.client.redactor.request(request), sent=time.time())
@@ -225,7 +234,8 @@ class _Recorder:
             return unsent.with_response(error=why, failure=Failure.GIVEN_UP, seconds=round(taken, 6))
         self._spans[planned.key] = Span(start, time.perf_counter(), generated_tokens(recording))
         self._watch(recording)
-        return recording
+        size = too_long(recording, self.server)
+        return recording.with_response(status=None, error=size, failure=Failure.UNFIT) if size else recording
 
     def _watch(self, recording: Recording) -> None:
         """Notice a dead server, so that nobody waits for every time limit in turn."""

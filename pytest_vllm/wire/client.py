@@ -173,7 +173,7 @@ def _after_events(count: int) -> Callable[[float, bytes], bool]:
 
 
 def _in_words(error: str, failure: Failure | None, recording: Recording) -> str:
-    if failure is None or failure is Failure.NOT_SENT or failure.unreached:
+    if failure is None or failure in (Failure.NOT_SENT, Failure.UNFIT) or failure.unreached:
         return error
     if recording.status is None:
         return f"{error}, and no response came" if failure is Failure.TIMEOUT_FIRST_BYTE else error

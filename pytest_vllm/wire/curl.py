@@ -20,6 +20,7 @@ def curl(request: Request, url: str, *, key_env: str = "VLLM_API_KEY", access: A
     """A POSIX shell script that repeats the request, body byte for byte.
 
     The API key is taken from the environment when the script runs, and left out when the variable is not set.
+    It reaches curl through a file descriptor: everybody on a machine sees command lines.
 
     Args:
         request: what to send, secrets already redacted.
@@ -32,14 +33,18 @@ def curl(request: Request, url: str, *, key_env: str = "VLLM_API_KEY", access: A
     body = encoded_body(request)
     method = "--head" if request.method == "HEAD" else f"-X {shlex.quote(request.method)}"
     lines = [f"curl {_OPTIONS} {method}", *way, *_headers(request, has_body=body is not None)]
-    if "authorization" not in given:
-        lines.append(f'${{{key_env}:+-H "Authorization: Bearer ${key_env}"}}')
+    keyed = "authorization" not in given
+    if keyed:
+        lines.append(f"${{{key_env}:+--config /dev/fd/3}}")
     if request.timeout is not None:
         lines.append(f"--max-time {request.timeout:g}")
     if body is not None:
         lines = [f"{_printed(body)} |", *lines, "--data-binary @-"]
     lines.append(f'"${{1:-{_in_double_quotes(base)}}}"{shlex.quote(target(request.path))}')
-    return "\n".join(["#!/bin/sh", *_notes(request, given, key_env), " \\\n  ".join(lines)]) + "\n"
+    command = " \\\n  ".join(lines)
+    if keyed:
+        command += f' 3<<END\nheader = "Authorization: Bearer ${key_env}"\nEND'
+    return "\n".join(["#!/bin/sh", *_notes(request, given, key_env), command]) + "\n"
 
 
 def _way(url: str, access: Access) -> tuple[list[str], str]:

@@ -10,6 +10,8 @@ class Failure(StrEnum):
 
     NOT_SENT = "not-sent"
     """The request never left: it could not be made, or the run had stopped."""
+    UNFIT = "unfit"
+    """The server is not made for the request: it lacks the route, the feature or the context."""
     NO_CONNECTION = "no-connection"
     """No name, no route, refused, or no connection in time."""
     PROXY = "proxy"

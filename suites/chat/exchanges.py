@@ -146,3 +146,10 @@ def chat_developer(server: Server) -> Request:
     """The question after a developer's message."""
     messages = [{"role": "developer", "content": ORDER}, {"role": "user", "content": QUESTION}]
     return server.chat(messages, max_tokens=1, expect=None)
+
+
+@exchange("chat.developer.longer")
+def chat_developer_longer(server: Server) -> Request:
+    """The question after a developer's message that says the same twice."""
+    messages = [{"role": "developer", "content": f"{ORDER} {ORDER}"}, {"role": "user", "content": QUESTION}]
+    return server.chat(messages, max_tokens=1, expect=None)

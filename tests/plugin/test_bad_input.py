@@ -29,6 +29,8 @@ max-modle-len = 4096
         (["--vllm-profile=sim", "--vllm-check=chat.envelop"], 5, ["chat.envelop", "did you mean"]),
         (["--vllm-profile=sim", "--vllm-check=health", "--vllm-check=caht"], 4, ["caht names no check"]),
         (["--vllm-profile=sim", "--vllm-check=health", "--vllm-check=caht", "-n2"], 4, ["caht names no"]),
+        (["--vllm-url=http://me:planted@spark"], 4, ["--vllm-url: it carries a login", "VLLM_API_KEY"]),
+        (["--vllm-url=http://spark?api_key=planted"], 4, ["--vllm-url: it carries a query"]),
         (["--vllm-url=spark", "--vllm-proxy=socks5://x"], 4, ["--vllm-proxy: write", "http://HOST:PORT"]),
         (["--vllm-url=spark", "--vllm-client-key=k.pem"], 4, ["--vllm-client-cert=FILE too"]),
         (["--vllm-replay=nowhere"], 4, ["no run.json there"]),
@@ -41,6 +43,7 @@ def test_one_clear_error(gate: Gate, args: list[str], exit_code: int, words: lis
     assert run.exit == exit_code, run.text
     assert [word for word in words if word not in run.text] == []
     assert "Traceback" not in run.text
+    assert "planted" not in run.text, "a secret is not repeated"
 
 
 def test_a_typo_in_a_profile_names_file_line_and_the_right_key(gate: Gate) -> None:

@@ -54,11 +54,15 @@ def test_without_chat_nothing_of_chat_is_tried() -> None:
     absent = run(FakeVLLM({"POST /v1/chat/completions": (404, {})}))
     silent = run(FakeVLLM({"POST /v1/chat/completions": (None, None)}))
 
-    for name in ("tools", "tools.required", "structured-output", "reasoning", "logprobs", "vision"):
+    for name in ("tools", "tools.required", "reasoning", "vision"):
         assert absent.capabilities[name].how == "chat is absent"
+        assert not absent.can(name)
+    for name in ("structured-output", "logprobs"):  # a base model has them, on completions
+        assert absent.capabilities[name].how == "trial request: 200"
+        assert absent.can(name)
+    for name in ("tools", "tools.required", "structured-output", "reasoning", "logprobs", "vision"):
         assert silent.capabilities[name].how == "not tried: chat gave no answer"
         assert silent.can(name)
-        assert not absent.can(name)
     assert absent.can("stream")  # of completions
 
 

@@ -32,6 +32,7 @@ def preflight(given: Namespace) -> int | None:
     from pytest_vllm.locate import VERSION
     from pytest_vllm.preflight import command as rules
     from pytest_vllm.preflight import render
+    from pytest_vllm.preflight.judged import findings_in
     from pytest_vllm.report.tables import print_json
 
     if given.rules:
@@ -40,13 +41,14 @@ def preflight(given: Namespace) -> int | None:
     if not given.name:
         raise UsageError("which profile? pytest-vllm preflight NAME (pytest-vllm profiles lists them)")
     root = project_root(given.rootdir)
-    profile, found = rules.findings_of(given.name, root, host=given.host)
+    profile, said = rules.judged(given.name, root, host=given.host)
+    found = findings_in(said)
     if given.sarif is not None:
         rules.write_sarif(found, profile, root, VERSION, given.sarif)
     if given.json:
-        print_json(render.as_json(found, profile))
+        print_json(render.judgement(said, profile))
     else:
-        print("\n".join([*render.lines(found, profile), render.summary(found, profile)]))
+        print("\n".join([*render.lines(found, profile), render.summary(said, profile)]))
     if given.fix is not None:
         lines = rules.write_fixed(given.name, root, found, given.fix)
         print("\n".join(lines), file=sys.stderr if given.json else sys.stdout)

@@ -1,44 +1,11 @@
-"""The rules, one file for each topic; importing them registers them."""
+"""The rules, a file for each topic; importing this finds the files, which register themselves."""
 
-from pytest_vllm.preflight.rules import (
-    advisories,
-    backends,
-    batching,
-    cache,
-    container,
-    context,
-    environment,
-    expectations,
-    flags,
-    image,
-    lora,
-    memory,
-    parallel,
-    parsers,
-    quantisation,
-    security,
-    speculation,
-    tenants,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
 
 #: Every topic's module, in the order of the alphabet.
-TOPICS = (
-    advisories,
-    backends,
-    batching,
-    cache,
-    container,
-    context,
-    environment,
-    expectations,
-    flags,
-    image,
-    lora,
-    memory,
-    parallel,
-    parsers,
-    quantisation,
-    security,
-    speculation,
-    tenants,
+TOPICS = tuple(
+    import_module(f"{__name__}.{name}") for name in sorted(one.name for one in iter_modules(__path__))
 )

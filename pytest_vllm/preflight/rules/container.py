@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.preflight.deployment import Deployment
 
+_SHM = "/dev/shm"  # noqa: S108 - where vLLM's processes meet
 _RUNS = ("compose", "docker-run", "podman-run")
 
 
@@ -19,16 +20,23 @@ def _published(of: Deployment) -> Iterator[tuple[int, str, str]]:
         yield index, port, port.rpartition(":")[2].partition("/")[0]
 
 
+def _shared(of: Deployment) -> bool:
+    """Whether the server's /dev/shm is more than an engine gives by itself."""
+    server = of.profile.server
+    return server.ipc == "host" or bool(server.shm) or of.mounted(_SHM) is not None
+
+
 @rule("container.shared-memory", WARNING, source="vLLM's Docker page: --ipc=host or --shm-size")
 def shared_memory(of: Deployment) -> Iterator[Finding]:
     """Several processes share 64 MiB of /dev/shm."""
-    server = of.profile.server
-    if of.in_container and of.devices > 1 and server.ipc != "host" and not server.shm:
+    pod = of.profile.deployment.kind == "kubernetes"
+    if of.in_container and of.devices > 1 and not _shared(of):
         yield Finding(
-            "server.ipc",
+            "server.shm" if pod else "server.ipc",
             f"{of.devices} GPUs with the engine's 64 MiB of /dev/shm",
             "NCCL and the workers' queues need more: bus error or a hanging start",
-            put("server.ipc", "host"),
+            None if pod else put("server.ipc", "host"),
+            "an emptyDir with medium: Memory on /dev/shm" if pod else "",
         )
 
 
@@ -40,9 +48,8 @@ def shared_memory(of: Deployment) -> Iterator[Finding]:
 )
 def shared_memory_cpu(of: Deployment) -> Iterator[Finding]:
     """The CPU back end needs more shared memory than containers have by default."""
-    server = of.profile.server
     cpu = of.hardware is not None and of.hardware.vendor == "cpu"
-    if of.in_container and cpu and server.ipc != "host" and not server.shm:
+    if of.in_container and cpu and not _shared(of):
         yield Finding(
             "server.shm",
             "the engine's 64 MiB of /dev/shm",
@@ -105,6 +112,8 @@ def remove_and_restart(of: Deployment) -> Iterator[Finding]:
 def port_inside(of: Deployment) -> Iterator[Finding]:
     """A published port leads to one that the server does not listen on."""
     listens = str(of.profile.deployment.listens or of.whole("port", 8000))
+    if of.profile.server.command and "port" not in of.profile.server.args:
+        return  # a command of its own may say where it listens
     ports = list(_published(of))
     if of.in_container and ports and not any(inside == listens for _, _, inside in ports):
         index, port, inside = ports[0]

@@ -145,7 +145,7 @@ def version_unknown(of: Deployment) -> Iterator[Finding]:
         yield Finding(
             "server.version",
             "nothing tells the version of vLLM",
-            f"facts of {versions()[-1]} are applied, so what depends on it is a guess",
+            f"facts of {versions()[-1]} are applied as a guess, or it is not judged",
             advice=f'version = "…" in [server], such as "{versions()[-1]}"',
         )
 
@@ -164,7 +164,12 @@ def version_newer(of: Deployment) -> Iterator[Finding]:
 def cache_off(of: Deployment) -> Iterator[Finding]:
     """Prefix caching is switched off where it costs nothing."""
     dense = of.model is not None and not of.model.hybrid
-    if of.off("enable-prefix-caching") and dense and not _expects(of, "prefix-cache"):
+    if (
+        of.off("enable-prefix-caching")
+        and dense
+        and not of.has("kv-transfer-config")
+        and not _expects(of, "prefix-cache")
+    ):
         key = of.key("enable-prefix-caching")
         yield Finding(
             key,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.facts import flags
@@ -237,11 +238,17 @@ def bf16_turing(of: Deployment) -> Iterator[Finding]:
         )
 
 
+#: Makers of FP8 checkpoints with a scale per tensor or per channel, which can be cut anywhere.
+_CHANNELS = re.compile(r"^(RedHatAI|neuralmagic|nvidia|amd)/|FP8-dynamic", re.IGNORECASE)
+
+
 @rule("quantisation.block-split", WARNING, source="fp8.py: weight_block_size after the split")
 def block_split(of: Deployment) -> Iterator[Finding]:
     """A tensor-parallel size that cuts FP8 blocks of 128 in two."""
     parts = of.split
-    if of.model and of.quantization == "fp8" and parts > 1 and not of.on("enable-expert-parallel"):
+    whole = of.on("enable-expert-parallel") and of.model is not None and bool(of.model.experts)
+    channels = _CHANNELS.search(of.profile.server.model) is not None
+    if of.model and of.quantization == "fp8" and parts > 1 and not whole and not channels:
         width = of.model.intermediate
         if width % parts or (width // parts) % 128:
             yield Finding(

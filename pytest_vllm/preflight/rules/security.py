@@ -20,12 +20,16 @@ def open_port(of: Deployment) -> Iterator[Finding]:
     """The port is published on every address and no key is asked for."""
     if (where := of.open_port) and not of.key_required:
         key, _, value = where.partition(" ")
+        published = key == "deployment.ports"
+        docker = published and of.profile.server.launcher == "docker"
+        past = "; Docker publishes past the firewall's rules" if docker else ""
+        closed = 'publish "127.0.0.1:…"' if published else 'host = "127.0.0.1"'
         shown = f"port {of.whole('port', 8000)} of the host's network" if value == "host" else value
         yield Finding(
             key,
             f"{shown} is reachable from every network and no key is asked for",
-            "anyone who reaches the machine uses the model; Docker publishes past the firewall's rules",
-            advice='publish "127.0.0.1:…", or set api-key = { from-env = "VLLM_API_KEY" }',
+            f"anyone who reaches the machine uses the model{past}",
+            advice=f'{closed}, or set api-key = {{ from-env = "VLLM_API_KEY" }}',
         )
 
 

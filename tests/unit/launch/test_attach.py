@@ -160,7 +160,6 @@ def test_the_proxy_is_known_before_anything_is_asked(monkeypatch: pytest.MonkeyP
     assert said(launcher="attach", url="127.0.0.1:8000") == ""
     assert said(launcher="attach", url="spark:8000", proxy="none") == ""
     assert said(launcher="sim", url="spark:8000") == ""
-    assert said(launcher="attach", url="http://user:pw@spark") == ""
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_vllm.cli import main
 from pytest_vllm.preflight.render import catalogue
+from pytest_vllm.preflight.rule import RULES
 from tests.contract.imports import ROOT
 
 if TYPE_CHECKING:
@@ -67,10 +68,13 @@ def test_fixing_a_built_in_profile_makes_a_new_one(project: Path) -> None:
 def test_json_and_sarif(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Both name the rule and the line."""
     main(["preflight", "bad", "--json", "--sarif", "out/log.sarif"])
-    rows = json.loads(capsys.readouterr().out)
+    answer = json.loads(capsys.readouterr().out)
+    rows = answer["findings"]
     log = json.loads((project / "out" / "log.sarif").read_text("utf-8"))
 
     assert (rows[0]["rule"], rows[0]["line"]) == ("flags.removed", 4)
+    assert {one["rule"] for one in answer["rules"]} == set(RULES)
+    assert {one["said"] for one in answer["rules"]} <= {"pass", "finding", "not judged"}
     assert log["runs"][0]["results"][0]["ruleId"] == "flags.removed"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.preflight import check, lines
+from pytest_vllm.preflight import check, judge, lines
 from pytest_vllm.preflight.fixes import fixed
 from pytest_vllm.preflight.render import lines as all_lines
 from pytest_vllm.preflight.render import sarif, summary
@@ -72,8 +72,8 @@ def test_without_a_file_the_key_is_named(profile: Profile, tmp_path: Path) -> No
 
 def test_the_summary_counts(profile: Profile, tmp_path: Path) -> None:
     """In words."""
-    assert summary(check(profile, tmp_path), profile).startswith("ours: 2 errors (")
-    assert summary([], profile).startswith("ours: nothing found (")
+    assert summary(judge(profile, tmp_path), profile).startswith("ours: 2 errors; no finding in ")
+    assert summary([], profile) == "ours: no finding in 0 rules"
 
 
 def test_the_header_shows_errors_of_a_real_launcher_alone(profile: Profile, tmp_path: Path) -> None:

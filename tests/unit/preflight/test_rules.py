@@ -70,7 +70,7 @@ server.args.kv-cache-dtype = "int1"
 
 def test_an_unknown_version_makes_no_error_of_a_guess() -> None:
     """The facts of the newest version are applied, and what rests on them is a warning at most."""
-    overlay = 'server.image = "registry.example/vllm:mine"\nserver.args.enable-eplb = true'
+    overlay = 'server.image = "vllm/vllm-openai:latest"\nserver.args.enable-eplb = true'
     spoken = [one for one in found(overlay) if one.rule == "parallel.balance-alone"]
 
     assert [one.severity for one in spoken] == [Severity.WARNING]

@@ -96,6 +96,7 @@ CHAT = [
     Break("chat.messages.system", like("chat.system-short", "chat.system-long"), "the message is dropped"),
     Break("chat.messages.system", answered("chat.system-long", 400), "refused without saying why"),
     Break("chat.messages.system", answered("chat.system-long", 500), "a server error"),
+    Break("chat.messages.developer", like("chat.developer", "chat.developer.longer"), "it is dropped"),
     Break("chat.messages.history", edited("chat.turns", usage(prompt_tokens=36)), "history is dropped"),
     Break("chat.messages.empty", answered("chat.empty-user", 500), "a server error"),
 ]

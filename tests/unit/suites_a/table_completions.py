@@ -101,6 +101,9 @@ COMPLETIONS = [
     Break(
         "completions.schema", edited("completions.plain", lambda b: b["choices"][0].pop("text")), "no text"
     ),
+    Break(
+        "completions.beams", edited("completions.beams", lambda b: b.update(choices=b["choices"][:1])), "one"
+    ),
     Break("completions.unknown-fields", edited("completions.plain", lambda b: b.update(colour=1)), "unknown"),
     Break("completions.json", answered("completions.plain", 200, '{"id": Infinity}'), "Infinity"),
     Break("completions.content-type", headed("completions.plain", content_type="text/html"), "HTML"),

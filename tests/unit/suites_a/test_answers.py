@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pytest_vllm.declare.answers import near_tie, not_json, parting, text_of, unexpected
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request, Undecided
 
 
@@ -74,7 +76,9 @@ def test_what_was_not_expected_is_named() -> None:
 
 
 def test_what_a_stopped_server_never_got_accuses_nobody() -> None:
-    unsent = recording(None, error="not sent: 3 exchanges in a row found no server")
+    unsent = replace(
+        recording(None, error="not sent: 3 exchanges in a row found no server"), failure=Failure.NOT_SENT
+    )
 
     assert unexpected([recording(500), unsent]) == ["chat.plain: 500, not 200"]
     with pytest.raises(Undecided, match="not sent"):

@@ -85,7 +85,15 @@ def test_any_posix_shell_reads_it(name: str) -> None:
 def test_another_server_may_be_named() -> None:
     script = curl(REQUESTS["get"], "http://127.0.0.1:8000/")
 
-    assert script.splitlines()[-1].strip() == '"${1:-http://127.0.0.1:8000}"/v1/models'
+    assert '"${1:-http://127.0.0.1:8000}"/v1/models 3<<END' in script
+
+
+def test_the_key_is_on_no_command_line() -> None:
+    script = curl(REQUESTS["get"], "http://h", key_env="THE_KEY")
+    command, _, given = script.partition("3<<END")
+
+    assert "Bearer" not in command
+    assert 'header = "Authorization: Bearer $THE_KEY"' in given
 
 
 def test_what_the_script_cannot_repeat_is_said() -> None:

@@ -1,0 +1,74 @@
+"""What an exchange needs is read off its request; what does not fit is not sent, and is nobody's fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_vllm.run.needs import needs_of, too_long, unmet
+from pytest_vllm.wire.recording import Recording, Request
+from pytest_vllm.wire.server import Capability, Server
+
+REFUSAL = "This model's maximum context length is 256 tokens. However, you requested 300 tokens."
+
+
+def server(**can: bool) -> Server:
+    """A server of 256 tokens that has what is named."""
+    found = {name: Capability(name, present, "probed") for name, present in can.items()}
+    return Server("http://x", "m", max_model_len=256, capabilities=found)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "needs"),
+    [
+        ("/v1/chat/completions", {"messages": []}, ("chat",)),
+        (
+            "/v1/chat/completions",
+            {"messages": [], "stream": True, "tools": [{}]},
+            ("chat", "stream", "tools"),
+        ),
+        ("/v1/completions", {"prompt": "Hi"}, ("completions",)),
+        ("/v2/rerank", {"query": "Hi", "documents": []}, ("rerank",)),
+        ("/tokenize", {"messages": []}, ("chat",)),
+        ("/tokenize", {"prompt": "Hi"}, ()),
+        ("/health", {}, ()),
+    ],
+)
+def test_route_and_fields_say_what_is_needed(path: str, body: dict[str, Any], needs: tuple[str, ...]) -> None:
+    assert needs_of(Request("POST", path, json=body, expect=200)) == needs
+
+
+def test_a_request_that_is_to_be_refused_needs_its_route_alone() -> None:
+    request = Request("POST", "/v1/chat/completions", json={"stream": True, "tools": [{}]}, expect=400)
+
+    assert needs_of(request) == ("chat",)
+
+
+def test_what_the_server_lacks_is_named_and_what_was_not_probed_is_not() -> None:
+    request = Request("POST", "/v1/chat/completions", json={"stream": True}, expect=200)
+
+    assert unmet(request, server(chat=False, stream=True)) == "the server has no chat"
+    assert unmet(request, server(chat=True, stream=True)) == ""
+    assert unmet(request, server()) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "text", "expect", "excused"),
+    [
+        (300, 400, REFUSAL, 200, True),
+        (2, 400, REFUSAL, 200, False),
+        (300, 400, "temperature must be non-negative", 200, False),
+        (300, 500, REFUSAL, 200, False),
+        (300, 400, REFUSAL, 400, False),
+    ],
+    ids=["too long", "fits for certain", "another refusal", "an error", "meant to be refused"],
+)
+def test_only_a_refusal_of_what_may_not_fit_is_excused(
+    words: int, status: int, text: str, expect: int, excused: bool
+) -> None:
+    """A server that refuses what fits for certain is accused as before."""
+    request = Request("POST", "/v1/completions", json={"prompt": "a " * words}, expect=expect)
+    refused = Recording("x", request, sent=0.0, status=status, chunks=((0.1, text.encode()),))
+
+    assert bool(too_long(refused, server())) is excused
