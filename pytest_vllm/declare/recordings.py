@@ -8,8 +8,18 @@ from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_vllm.wire.recording import Recording
     from pytest_vllm.wire.store import RecordingStore
+
+
+def fitting(found: Sequence[Recording]) -> list[Recording]:
+    """Those that fit the server. Raises NotRun with the first one's reason when none does."""
+    kept = [one for one in found if one.failure is not Failure.UNFIT]
+    if found and not kept:
+        raise NotRun(f"{found[0].key}: {found[0].error}")
+    return kept
 
 
 class Recordings:
@@ -24,10 +34,7 @@ class Recordings:
         """The recording of that key. Raises Undecided when there is none, NotRun when it does not fit."""
         if key not in self._store:
             raise Undecided(f"{key} was not recorded in this run")
-        found = self._store.get(key)
-        if found.failure is Failure.UNFIT:
-            raise NotRun(f"{key}: {found.error}")
-        return found
+        return fitting([self._store.get(key)])[0]
 
     def of(self, prefix: str) -> list[Recording]:
         """Every recording whose key begins so, by key, without those that do not fit the server.
@@ -37,8 +44,4 @@ class Recordings:
         keys = [key for key in self._keys if key.startswith(prefix)]
         if not keys:
             raise Undecided(f"no exchange of {prefix} was recorded in this run")
-        found = [self._store.get(key) for key in keys]
-        fitting = [one for one in found if one.failure is not Failure.UNFIT]
-        if not fitting:
-            raise NotRun(f"{found[0].key}: {found[0].error}")
-        return fitting
+        return fitting([self._store.get(key) for key in keys])

@@ -48,8 +48,8 @@ def write_plan(folder: Path, plans: Mapping[str, Plan]) -> None:
     body = {
         name: {
             "live": plan.live,
-            "wanted": [_row(one) for one in plan.wants.values()],
-            "measured": [_measured_row(one) for one in plan.measures.values()],
+            "wanted": [_row("exchange", one) for one in plan.wants.values()],
+            "measured": [_row("measurement", one) for one in plan.measures.values()],
         }
         for name, plan in plans.items()
     }
@@ -83,23 +83,11 @@ def read_missed(folder: Path) -> list[str]:
     return words
 
 
-def _row(one: Wanted) -> dict[str, Any]:
+def _row(kind: str, one: Wanted | WantedMeasurement) -> dict[str, Any]:
     planned = one.planned
     return {
         "key": planned.key,
-        "exchange": planned.spec.id,
-        "file": planned.spec.build.__code__.co_filename,
-        "cases": {name: case.id for name, case in planned.cases.items()},
-        "after": dict(planned.after),
-        "needs": [list(needs) for needs in one.needs],
-    }
-
-
-def _measured_row(one: WantedMeasurement) -> dict[str, Any]:
-    planned = one.planned
-    return {
-        "key": planned.key,
-        "measurement": planned.spec.id,
+        kind: planned.spec.id,
         "file": planned.spec.build.__code__.co_filename,
         "cases": {name: case.id for name, case in planned.cases.items()},
         "after": dict(planned.after),

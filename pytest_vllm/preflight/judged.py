@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts import flags, versions
@@ -65,6 +66,7 @@ class Watched(Deployment):
         return found
 
 
+@cache
 def _same_everywhere(flag: str) -> bool:
     known = [flags(version).get(flag) for version in versions()]
     return len({repr(one.default) for one in known if one is not None}) <= 1

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts import canonical, flag_status, flags, version_of, versions
+from pytest_vllm.facts.launchers import LAUNCHERS
 from pytest_vllm.facts.lineage import lineage
 from pytest_vllm.profile.table import faults
 
@@ -55,9 +56,7 @@ def covered(launcher: str, image: str | None, version: str | None) -> bool:
     A fork's image, a nightly and tomorrow's release may know flags that no release had. Outside of a
     container, and without a version, it is taken for a release.
     """
-    if launcher not in ("docker", "podman"):
-        return not version or _released(version)
-    if not image:
+    if not LAUNCHERS[launcher].container or not image:
         return not version or _released(version)
     return _RELEASE.fullmatch(image) is not None and _released(version or image_version(image))
 

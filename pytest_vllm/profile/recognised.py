@@ -91,7 +91,7 @@ def places(profile: Profile, repo: str, environ: Mapping[str, str]) -> Iterator[
 def _folders(profile: Profile, repo: str, environ: Mapping[str, str]) -> Iterator[Path]:
     if not repo:
         return
-    contained = profile.server.launcher in ("docker", "podman")
+    contained = profile.server.kind.container
     if repo.startswith(("/", "./", "../", "~")):
         outside = _outside(profile, repo) if contained else Path(repo).expanduser()
         if outside:

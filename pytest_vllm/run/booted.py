@@ -77,7 +77,7 @@ class BootedServer:
         ended = self.handle.exit()
         status = "" if ended is None else f" with status {ended.status}"
         why = diagnose(self.handle.logs(), ended)
-        cause = f": {why.means}" if why.sure in (Sure.CERTAIN, Sure.LIKELY) else ""
+        cause = f": {self.run.redactor.text(why.means)}" if why.sure in (Sure.CERTAIN, Sure.LIKELY) else ""
         return f"the server ended{status} while it was being tested{cause}"
 
     def replaced_by(self, handle: Handle) -> None:
@@ -131,7 +131,7 @@ def boot(run: RunContext, profile: Profile) -> BootedServer:
             report = wait_ready(handle, profile.boot, run.progress.boot, access=access)
         run.progress.booted(report)
         for one in startup_warnings(handle.logs()):
-            run.progress.say(f"start-up warning, line {one.number}: {one.means}")
+            run.progress.say(run.redactor.text(f"start-up warning, line {one.number}: {one.means}"))
         run.spent("boot", started, profile=profile.name)
         phases = tuple(report.phases)
         return BootedServer(run, profile, folder, stack.pop_all(), handle, log, gauges, phases)

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_vllm.face import fixtures
+from pytest_vllm.declare import checks
+from pytest_vllm.face import fixtures, options
 from pytest_vllm.face.options import FIXTURES
 
 if TYPE_CHECKING:
@@ -65,6 +66,11 @@ def test_checks_that_were_left_out_need_no_server(tmp_path: Path) -> None:
     assert left_out.returncode == 0
     assert whole.returncode == 4
     assert "these checks need a server: pass --vllm-profile=NAME" in whole.stderr
+
+
+def test_the_options_repeat_the_tiers() -> None:
+    """They stand twice, so that options import nothing: `face/options.py` and `declare/checks.py`."""
+    assert options.TIERS == checks.TIERS
 
 
 def test_each_fixture_says_so_where_nobody_asked_for_a_server() -> None:

@@ -12,13 +12,13 @@ import pytest
 from pytest_vllm.decide.verdict import Result, Verdict, grade
 from pytest_vllm.declare.exchanges import by_fixture_name, fixture_name, key_of
 from pytest_vllm.declare.measurements import Measurements
+from pytest_vllm.declare.recordings import fitting
 from pytest_vllm.face import judgement as judge
 from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, exchanges_of, measurements_of, params_of, spec_of
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.preflight.roofline import Roofline
 from pytest_vllm.profile.derived import figures_of
-from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
@@ -104,20 +104,14 @@ class View:
         """As `vllm_recordings.get`."""
         if key not in self.recordings:
             raise Undecided(f"{key} was not recorded in this run")
-        found = self.recordings[key]
-        if found.failure is Failure.UNFIT:
-            raise NotRun(f"{key}: {found.error}")
-        return found
+        return fitting([self.recordings[key]])[0]
 
     def of(self, prefix: str) -> list[Recording]:
         """As `vllm_recordings.of`."""
         found = [self.recordings[key] for key in sorted(self.recordings) if key.startswith(prefix)]
         if not found:
             raise Undecided(f"no exchange of {prefix} was recorded in this run")
-        fitting = [one for one in found if one.failure is not Failure.UNFIT]
-        if not fitting:
-            raise NotRun(f"{found[0].key}: {found[0].error}")
-        return fitting
+        return fitting(found)
 
 
 class _Collector:
