@@ -10,13 +10,14 @@ QUESTION = "What is the capital of France?"
 OPENING = "The quick brown fox jumps over"
 
 
-@exchange("logprobs.chat")
+#: Alone: in another batch a real server rounds otherwise, by tenths of a nat, and these two are compared.
+@exchange("logprobs.chat", alone=True)
 def logprobs_chat(server: Server) -> Request:
     """The plain question of the chat suite with three candidates for each token."""
     return server.chat(QUESTION, max_tokens=12, logprobs=True, top_logprobs=3)
 
 
-@exchange("logprobs.chat-stream")
+@exchange("logprobs.chat-stream", alone=True)
 def logprobs_chat_stream(server: Server) -> Request:
     """The same, streamed."""
     return server.chat(QUESTION, max_tokens=12, logprobs=True, top_logprobs=3, stream=True)
