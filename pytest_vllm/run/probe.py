@@ -175,7 +175,7 @@ def _named(server: Server, profile: Profile, models: Recording) -> Server:
     name = told or (own if own in listed else None) or next(iter(listed), own)
     if not name:
         raise BootError(
-            f"the server at {server.url} does not tell which model it serves",
+            f"the server at {server.url} does not say which model it serves",
             evidence=(f"GET /v1/models: {models.status} {_quote(models)}",),
             try_=("name it in the profile: [server] served-model-name",),
         )

@@ -140,7 +140,7 @@ def floor(of: Deployment) -> Iterator[Finding]:
 
 @rule("expectations.version-unknown", NOTE, source="profile")
 def version_unknown(of: Deployment) -> Iterator[Finding]:
-    """Nothing tells the version: rules take the newest one's facts."""
+    """Nothing gives the version: rules take the newest one's facts."""
     if not of.version_known and of.profile.server.launcher not in ("attach", "sim"):
         yield Finding(
             "server.version",
