@@ -148,7 +148,7 @@ _ends(
     "boot.connector-mismatch",
     "A KV connector was built for another vLLM.",
     "ImportError: cannot import name 'LMCacheEngineMetadata' from 'lmcache.config'",
-    cause="parts-do-not-fit",
+    cause="kv-connector-mismatch",
     faults=("START-006",),
 )
 _ends(
