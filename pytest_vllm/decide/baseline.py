@@ -23,7 +23,7 @@ WRONG = (Verdict.FAIL, Verdict.ADVISORY, Verdict.UNDECIDED)
 
 
 class BaselineError(ValueError):
-    """The file is no baseline, or one of a newer version."""
+    """The file is not a baseline, or one of a newer version."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def unexpected(recordings: Iterable[Recording]) -> list[str]:
 
 
 def not_json(recordings: Iterable[Recording]) -> list[str]:
-    """One line for each answer whose body is not JSON in UTF-8; NaN and Infinity are no JSON."""
+    """One line for each answer whose body is not JSON in UTF-8; NaN and Infinity are not JSON."""
     answers = [one for one in recordings if one.status is not None]
     return [f"{one.key}: {fault}" for one in answers if (fault := _json_fault(one.body))]
 
@@ -91,7 +91,7 @@ def near_tie(entries: Sequence[Mapping[str, Any]], one: str, other: str, gap: fl
     """Whether two greedy texts part where two candidates were about equally likely.
 
     There another batch, a cached prefix or a drafted token may round to the other one. Both texts must go
-    on with such a candidate; texts that part for another reason are no near-tie.
+    on with such a candidate; texts that part for another reason are not a near-tie.
 
     Args:
         entries: `choices[0].logprobs.content` of the same greedy chat answer, with `top_logprobs`.

@@ -93,7 +93,7 @@ def markdown(found: Iterable[Entry]) -> str:
             "",
             f"## {area}",
             "",
-            "| id | level | fact | needs | tier | source |",
+            "| id | level | requirement | needs | tier | source |",
             "| --- | --- | --- | --- | --- | --- |",
         ]
         lines += [_row(entry) for entry in members]

@@ -65,7 +65,7 @@ def _proxies(session: GateSession) -> list[str]:
 
 
 def _preflight(session: GateSession, config: pytest.Config) -> list[str]:
-    """Errors of the static rules: what will go wrong is told before it takes ten minutes to go wrong."""
+    """Errors of the static rules: what will go wrong is reported before it takes ten minutes to go wrong."""
     from pytest_vllm import preflight  # noqa: PLC0415 - a replay or a listing does not pay for the rules
 
     found = {

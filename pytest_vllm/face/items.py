@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def spec_of(item: pytest.Item) -> CheckSpec | None:
-    """What a check declares; None for a test that is no check."""
+    """What a check declares; None for a test that is not a check."""
     mark = item.get_closest_marker(MARK)
     return mark.args[0] if mark else None
 

@@ -137,18 +137,18 @@ def add_options(parser: pytest.Parser) -> None:
     add.one(
         "hardware", "hardware file to judge by, or a GPU's name, instead of the profile's", metavar="NAME"
     )
-    add.one("tool-parser", "read calls by this tool parser, instead of the profile's", metavar="NAME")
-    add.one("reasoning-parser", "read thoughts by this reasoning parser, or none", metavar="NAME")
+    add.one("tool-parser", "override the profile's --tool-call-parser", metavar="NAME")
+    add.one("reasoning-parser", "override --reasoning-parser; `none` serves without one", metavar="NAME")
     add.one("tier", "run checks up to this tier (default gate)", choices=TIERS)
     add.many("check", "run only checks with this id or id prefix", "ID")
     help_ = "exchanges recorded at once (default: max-num-seqs, at most 16)"
     add.one("concurrency", help_, type=_positive, metavar="N")
     add.one("report", "folder for runs and reports (default .vllm)", metavar="DIR")
     add.flag("keep", "leave the started server running and say how to stop it")
-    add.flag("evict-tenants", "ask other servers of models to unload before ours is started (Ollama)")
+    add.flag("evict-tenants", "ask other model servers on this machine (Ollama) to unload first")
     add.one("replay", "judge the recordings of this run folder again, without a server", metavar="DIR")
     add.flag("strict", "a SHOULD check that fails or is undecided counts like a MUST check")
-    add.flag("list", "list the checks that would run, with level, family and fact, and stop")
+    add.flag("list", "list the checks that would run, with level, family and requirement, and stop")
     add.many("defect", "break the simulator by this named defect", "NAME")
     add.one("baseline", "compare every verdict with this saved baseline", metavar="FILE")
     add.one("save-baseline", "save this run's verdicts as a baseline", metavar="FILE")
@@ -235,5 +235,5 @@ def _dest(name: str) -> str:
 
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count: give a whole number from 1 on, such as 8")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer (for instance 8)")
     return int(text)

@@ -75,7 +75,7 @@ def _imported(options: Options, notes: list[str]) -> Profile:
     unseen = options.preflight or options.launcher == "sim"
     if unseen and not (found.profile.server.vllm_version or options.image):
         notes.append(
-            "nothing there tells the version of vLLM, so a recent one is taken; "
+            "nothing there gives the version of vLLM, so a recent one is taken; "
             "an image with a version says it: --vllm-image=vllm/vllm-openai:v0.32.0"
         )
     return found.profile
@@ -185,7 +185,9 @@ def _replayed(folder: Path) -> dict[str, Profile]:
     if not path.is_file():
         runs = sorted(folder.glob(f"*/{RUN_FILE}")) or sorted(folder.glob(f"runs/*/{RUN_FILE}"))
         hint = f"; did you mean {runs[-1].parent}?" if runs else ""
-        raise pytest.UsageError(f"--vllm-replay={folder}: no {RUN_FILE} there, so it is no run folder{hint}")
+        raise pytest.UsageError(
+            f"--vllm-replay={folder}: no {RUN_FILE} there, so it is not a run folder{hint}"
+        )
     return {name: state.profile for name, state in read_state(path).items()}
 
 

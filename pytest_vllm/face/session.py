@@ -49,7 +49,7 @@ class GateSession:
         worker: whether this is an xdist worker.
         gate: opened by the controlling process; None in workers and in a replay.
         results: every judged check, in order of arrival.
-        own_failures: node ids of failing tests that are no checks.
+        own_failures: node ids of failing tests that are not checks.
         missed: what was asked for by `--vllm-check` and names nothing, in words.
         partial: whether some collected checks were left out.
         record: what the reports tell; None until the end.

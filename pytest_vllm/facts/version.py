@@ -6,7 +6,7 @@ A version is its release (`0.32.0`) and its post release (`0.8.5.post1`), nothin
   release it leads to, whose code it mostly has.
 - What a vendor or fork adds (`+cu130`, `+cpu`, `+nv25.09`, `+rocm700`, `-foo`, `.foo`) does not count.
 - A leading `v` does not count; `0.32` is `0.32.0`.
-- A text without such a number in front (``""``, `latest`, `nightly`, `dev`, a commit) is no version: unknown.
+- A text without such a number in front (``""``, `latest`, `nightly`, `dev`, a commit): unknown.
 
 So whatever begins at 0.33 (a check, a waiver, a flag) begins with 0.33.0rc1 for all of them.
 """
@@ -31,7 +31,7 @@ class Version:
     Args:
         text: as somebody wrote it.
 
-    Raises ValueError for a text that is no version.
+    Raises ValueError for a text that is not a version.
     """
 
     text: str = field(compare=False)

@@ -87,7 +87,7 @@ class AttachHandle(StartedServer):
 
 
 def base_url(given: str) -> str:
-    """`spark:8000/v1/` becomes `http://spark:8000`. Raises BootError for what is no HTTP URL.
+    """`spark:8000/v1/` becomes `http://spark:8000`. Raises BootError for what is not an HTTP URL.
 
     `unix:/run/vllm.sock` is where `vllm serve --uds` listens; a relative path counts from here.
     """
@@ -102,7 +102,7 @@ def base_url(given: str) -> str:
         port = -1
     if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
         raise BootError(
-            f"{_without_login(parts)} is no URL of an HTTP server",
+            f"{_without_login(parts)} is not a URL of an HTTP server",
             means="the gate speaks HTTP to the server's base URL",
             try_=(f"--vllm-url=http://{parts.hostname or 'HOST'}:8000", "--vllm-url=unix:/run/vllm.sock"),
         )

@@ -123,7 +123,7 @@ class ProcessHandle(StartedServer):
         return done.returncode, done.stdout.decode("utf-8", "replace")
 
     def bench(self) -> tuple[tuple[str, ...], str] | None:
-        """How `vllm bench serve` is called by the server's own program; None where that cannot be told."""
+        """How `vllm bench serve` is called by the server's own program; None where that cannot be known."""
         program = bench_of(self._start[0])
         return (program, self._start[2]) if program else None
 

@@ -28,7 +28,7 @@ def kept(measured: Measured) -> dict[str, Any]:
 def regressed(
     measured: Measured, name: str, baseline: Baseline, fraction: float, hardware: str = ""
 ) -> Decided:
-    """Whether a figure is no worse than the baseline's by more than a fraction of it.
+    """Whether a figure is not worse than the baseline's by more than a fraction of it.
 
     Both were measured apart, so the noise of both counts. Undecided where the baseline tells nothing of it,
     or was taken under another load, on other hardware, or on a simulator.

@@ -22,7 +22,7 @@ BEGINNING = 12
 
 
 def degenerate(text: str) -> str:
-    """Why this is no text of a healthy model; empty when it may be one."""
+    """Why this is not text of a healthy model; empty when it may be one."""
     plain = text.strip()
     if not plain:
         return "an empty answer"

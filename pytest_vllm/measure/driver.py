@@ -100,7 +100,7 @@ class Driver:
     """
 
     def __init__(self, url: str, *, stamps: bool = True, access: Access | None = None) -> None:
-        """Nothing is connected. Raises OSError when the host has no address, ValueError when it is no URL."""
+        """Nothing is connected. Raises OSError for a host without an address, ValueError for a bad URL."""
         self._host = Host(url, stamps=stamps, access=access)
         self.route = self._host.route
         self._selector = selectors.DefaultSelector()

@@ -42,7 +42,7 @@ class Host:
     """
 
     def __init__(self, url: str, *, stamps: bool = True, access: Access | None = None) -> None:
-        """Nothing is connected. Raises OSError when the host has no address, ValueError when it is no URL."""
+        """Nothing is connected. Raises OSError for a host without an address, ValueError for a bad URL."""
         self.route = route_to(url, access)
         self.tls = self.route.tls
         self.stamps = _STAMPS if stamps and self.tls is None and not self.route.unix else None

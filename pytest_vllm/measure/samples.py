@@ -43,7 +43,7 @@ class Sample:
         cached: prompt tokens that came out of the prefix cache, as `usage` tells.
         asked: tokens that were asked for; None: left to the model.
         finish: the finish reason.
-        error: why it is no good; empty when it is.
+        error: why it is not good; empty when it is.
         text: the answer, of canaries and of a few others.
         scored: whether it lies in the scored window.
     """
@@ -195,7 +195,7 @@ def text_of(payloads: Sequence[bytes]) -> str:
 def said(event: Mapping[str, Any]) -> str:
     """What an event adds to the answer; empty for a role, a finish or a usage alone.
 
-    A broken server may send anything: what is no text says nothing here, checks of conformance accuse it.
+    A broken server may send anything: what is not text says nothing here, checks of conformance accuse it.
     """
     found: list[Any] = []
     for choice in _objects(event.get("choices")):

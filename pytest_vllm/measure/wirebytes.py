@@ -18,7 +18,7 @@ class Head:
     """The head of a response.
 
     Args:
-        status: as told; 0 when the first line is no HTTP.
+        status: as reported; 0 when the first line is not HTTP.
         fields: header fields, names in lower case.
         ends: bytes that it takes, the empty line included.
         old: whether it is HTTP/1.0, which closes unless it says otherwise.
@@ -67,7 +67,7 @@ def head_of(pieces: Sequence[bytes]) -> Head | None:
 def complete(head: Head, pieces: Sequence[bytes]) -> bool:
     """Whether the body is all there. Reads every chunk: what looks like the last one may be content.
 
-    Raises FramingError when these are no chunks.
+    Raises FramingError when these are not chunks.
     """
     if not head.chunked:
         return True
@@ -77,7 +77,7 @@ def complete(head: Head, pieces: Sequence[bytes]) -> bool:
 
 
 def body_pieces(head: Head, pieces: Sequence[bytes], times: Sequence[float]) -> Iterator[tuple[bytes, float]]:
-    """The body without chunk framing: what each read brought of it, and when; nothing after what is no chunk.
+    """The body without chunk framing: what each read brought of it, and when; nothing after a bad chunk.
 
     A chunk that is cut by the end of a read is given in parts, each with the time of its read.
     """

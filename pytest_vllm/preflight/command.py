@@ -32,7 +32,7 @@ def judged(name: str, root: Path, *, host: bool = False) -> tuple[Profile, list[
     try:
         profile = load(name, root)
     except ProfileError:
-        profile = load(name, root, expand=False)  # variables of another machine are no fault of the profile
+        profile = load(name, root, expand=False)  # another machine's variables are not this profile's fault
     return profile, judge(profile, root, inspect_host(profile) if host else None)
 
 

@@ -269,7 +269,7 @@ class Deployment:
         """Where other machines reach the port, with the TOML path in front; empty when they do not."""
         part = self.profile.deployment
         if part.kind == "kubernetes" and part.network != "host":
-            return ""  # a pod's ports are the cluster's; what leads in from outside is no part of the profile
+            return ""  # a pod's ports are the cluster's; the profile does not say what leads in from outside
         for port in part.ports:
             if not port.startswith(("127.", "[::1]", "localhost:")) and self.in_container:
                 return f"deployment.ports {port}"

@@ -220,7 +220,7 @@ class Roofline:
             yield f"prompts are computed {chunk} tokens at a time (max-num-batched-tokens)"
         yield "the GPU is shared, throttled or power-capped"
         if not self._log:
-            yield "there is no log to tell more: which kernels were chosen, and is it the GPU that computes?"
+            yield "there is no log to say more: which kernels were chosen, and is it the GPU that computes?"
 
 
 def _number(value: float) -> str:

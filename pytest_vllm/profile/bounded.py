@@ -43,7 +43,7 @@ class Unreadable(ProfileError):  # noqa: N818 - what a person has, not what brok
 def read_bounded(path: Path, most: int = MOST) -> str:
     """The UTF-8 text of a file, line ends and byte order mark made plain.
 
-    Raises Unreadable for what is no text of at most `most` bytes: a folder, a pipe nobody writes to, a
+    Raises Unreadable for what is not text of at most `most` bytes: a folder, a pipe nobody writes to, a
     binary. Opening never blocks.
     """
     try:
@@ -56,7 +56,7 @@ def read_bounded(path: Path, most: int = MOST) -> str:
         if stat.S_ISDIR(kind):
             raise Unreadable("is a folder; name a file in it")
         if not stat.S_ISREG(kind) and not (stream and stat.S_ISFIFO(kind)):
-            raise Unreadable("is no regular file; write its content to one, or pipe it in: -")
+            raise Unreadable("is not a regular file; write its content to one, or pipe it in: -")
         return decoded(read_descriptor(descriptor, most))
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}") from error
@@ -89,7 +89,7 @@ def _parts(descriptor: int, silence: float) -> Iterator[bytes]:
 
 
 def decoded(raw: bytes) -> str:
-    """The text of bytes. Raises Unreadable for what is no UTF-8 text, with what it looks like."""
+    """The text of bytes. Raises Unreadable for what is not UTF-8 text, with what it looks like."""
     kind = next((name for magic, name in _MAGIC.items() if raw.startswith(magic)), "")
     try:
         text = raw.decode("utf-8-sig")

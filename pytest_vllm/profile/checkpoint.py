@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Where the text part of a model lies in the config of one that also sees or hears.
 PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
-#: Larger files are no config.json.
+#: Larger files are not a config.json.
 LARGEST = 4 << 20
 
 

@@ -172,7 +172,7 @@ class DeploymentPart(Part):
     remove: bool = False
     """Whether the container is removed when it ends (`--rm`)."""
     service: dict[str, str | list[str]] = Field(default_factory=dict)
-    """Lines of the unit that are no part of the command: `User`, `RestartSec`, …"""
+    """Lines of the unit that are not part of the command: `User`, `RestartSec`, …"""
     replicas: int = Field(default=1, ge=1)
     """Servers behind the proxy."""
     proxy: ProxyPart | None = None
@@ -226,7 +226,7 @@ class MeasurePart(Part):
     soak: Duration = 900.0
     """The same in the soak tier."""
     rehearsal: Duration = 0.9
-    """On the simulator at most so long by the wall's clock; 0: only what is asked for by `--vllm-check`."""
+    """On the simulator at most so long of wall-clock time; 0: only what is asked for by `--vllm-check`."""
     vllm_bench: bool = False
     """Whether `vllm bench serve` is run too, where the server runs, as a second opinion on one load."""
     locust: int = Field(default=0, ge=0, le=256)

@@ -101,7 +101,7 @@ def count(value: object) -> float:
 
 
 def share(value: object) -> Share | None:
-    """`40 % of ceiling` as a structured bound; None for values that are no share of something."""
+    """`40 % of ceiling` as a structured bound; None for values that are not a share of something."""
     if isinstance(value, Share):
         return value
     if isinstance(value, dict) and value.keys() == {"fraction", "of"}:

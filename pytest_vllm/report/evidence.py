@@ -47,7 +47,7 @@ class Exhibit:
         body: the request body on one line, cut; empty when there is none.
         status: HTTP status; None when no response came, or nothing was recorded.
         content_type: of the response.
-        events: how many events the stream held; None when the response is no stream.
+        events: how many events the stream held; None when the response is not a stream.
         size: bytes of the response body.
         seconds: from sending to the last byte.
         error: why there is no (complete) response.

@@ -76,7 +76,7 @@ def _requirement(result: Result, run: ServerRun, style: Style) -> list[str]:
         reason = f"undecided: {reason}"
     lines += [" " * INDENT + line for line in paragraphs(reason, style.width - INDENT)]
     if run.server.simulated:
-        lines.append(" " * INDENT + style.doubtful("simulated: this is no answer of a real vLLM"))
+        lines.append(" " * INDENT + style.doubtful("simulated: this is not an answer of a real vLLM"))
     return lines
 
 

@@ -39,7 +39,7 @@ QUEUE = 3600.0
 REHEARSED = 4.0
 #: Seconds of the wall for all loads of a rehearsal whose profile sets none, where it is asked for.
 REHEARSAL = 0.9
-NOT_KNOWN = 'where a server behind the proxy is was not told: direct = "http://…" in [deployment.proxy]'
+NOT_KNOWN = 'where a server behind the proxy is was not given: direct = "http://…" in [deployment.proxy]'
 NO_TIME = "this rehearsal measures only what --vllm-check asks for (rehearsal in [measure])"
 
 
@@ -101,7 +101,7 @@ def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> di
     if not isinstance(handle, Benched) or (called := handle.bench()) is None:
         why = f"the launcher {state.server.launcher} has none to run; docker, podman and process have"
         if state.server.launcher == "process":
-            why = "the server's command does not tell how vLLM is called: neither `vllm serve` nor its module"
+            why = "the server's command does not say how vLLM is called: neither `vllm serve` nor its module"
         progress.say(f"vllm bench serve: not run: {why}")
         return {"not-run": why}
     program, url = called
@@ -141,7 +141,7 @@ class Bench:
 
     @property
     def behind(self) -> str:
-        """The address of a server behind the proxy; empty where nobody told."""
+        """The address of a server behind the proxy; empty where nobody gave it."""
         proxy = self.state.profile.deployment.proxy
         told = self.state.facts.get("direct") or (proxy.direct if proxy else None)
         return str(told or "")

@@ -64,7 +64,7 @@ async def _pooled(ask: Findings, path: str, body: Mapping[str, Any]) -> Finding:
 
 
 async def _transcription(ask: Findings) -> Finding:
-    # old versions have the route on every server, and answer by kind: only a body tells, and it is no JSON
+    # old versions have the route on every server, and answer by kind: only the body says which (no JSON)
     boundary = "pytest-vllm"
     field = 'content-disposition: form-data; name="model"'
     content = f"--{boundary}\r\n{field}\r\n\r\n{ask.server.model}\r\n--{boundary}--\r\n"
@@ -194,7 +194,7 @@ async def _prefix_cache(ask: Findings) -> Finding:
         return bool(ask.args["enable-prefix-caching"]), "server args"
     if ask.args is not None and ask.args.get("no-enable-prefix-caching"):
         return False, "server args: no-enable-prefix-caching"
-    return False, "cache_config_info is not in /metrics, and nothing else tells"
+    return False, "cache_config_info is not in /metrics, and nothing else reports it"
 
 
 def _cache_config(metrics: Recording) -> Mapping[str, str]:
@@ -267,7 +267,7 @@ def adapters_in(models: Recording) -> list[str]:
 
 
 def rows_of(models: Recording) -> list[Mapping[str, Any]]:
-    """The entries of `/v1/models`; none when it is no such list."""
+    """The entries of `/v1/models`; none when it is not such a list."""
     try:
         rows = models.ok["data"]
     except (Undecided, LookupError, TypeError):
@@ -287,7 +287,7 @@ async def _scripted(ask: Findings) -> Finding:
         return untried
     script = {"max_tokens": 32, "vllm_xargs": {"script": SCRIPT}}
     said = SCRIPT in (await ask.chat(**script)).text
-    if not said:  # a broken parser is no missing script: a completion goes through none
+    if not said:  # a broken parser is not a missing script: a completion goes through none
         said = SCRIPT in (await ask.trial("/v1/completions", {"prompt": "Hi", **script})).text
     return said, f"{TRIAL}: {'says what was scripted' if said else 'does not say what was scripted'}"
 

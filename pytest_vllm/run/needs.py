@@ -53,7 +53,7 @@ def unmet(request: Request, server: Server) -> str:
 
 
 def too_long(recording: Recording, server: Server) -> str:
-    """What a refusal for the context length says of this server's size; empty when it is no such refusal.
+    """What a refusal for the context length says of this server's size; empty when it is not such a refusal.
 
     A refusal of a request that fits for certain, counted as one token for each byte of its body, is
     evidence against the server and is left as it is.

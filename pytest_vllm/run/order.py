@@ -42,7 +42,7 @@ class Queue:
         return bool(self._ready)
 
     def free(self, done: str = "") -> list[Planned]:
-        """What waits for nothing more now that this exchange is done; each is told once."""
+        """What waits for nothing more now that this exchange is done; each is named once."""
         for _, missing in self._waiting.values():
             missing.discard(done)
         freed = [planned for planned, missing in self._waiting.values() if not missing]

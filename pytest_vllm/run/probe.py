@@ -47,7 +47,7 @@ async def probe(
         redactor: hides secrets in what errors quote.
         first: sends what is to come before everything that makes the server generate.
 
-    Raises BootError when nothing answers there, when it wants another key, or when it is no vLLM.
+    Raises BootError when nothing answers there, when it wants another key, or when it is not a vLLM.
     """
     url = url.rstrip("/").removesuffix("/v1").rstrip("/")
     args = serve_args(profile.server.args)
@@ -139,7 +139,7 @@ def _identified(url: str, models: Recording, version: Recording, metrics: Record
     owners = {str(row["owned_by"]) for row in rows_of(models) if row.get("owned_by")}
     served_by = models.header("server")
     raise BootError(
-        f"what answers at {url} is no vLLM",
+        f"what answers at {url} is not a vLLM",
         evidence=(
             f"GET /v1/models: {models.status} {models.header('content-type')} {_quote(models)}".rstrip(),
             f"GET /version: {version.status or version.error} {_quote(version)}".rstrip(),
@@ -167,7 +167,7 @@ def _described(
 
 
 def _named(server: Server, profile: Profile, models: Recording) -> Server:
-    """The model that requests name, and its length. LoRA adapters are no base models."""
+    """The model that requests name, and its length. LoRA adapters are not base models."""
     base = [row for row in rows_of(models) if row.get("id") and not row.get("parent")]
     listed = [str(row["id"]) for row in base]
     told = profile.server.served_model_name or _first(server.args.get("served-model-name"))
@@ -175,7 +175,7 @@ def _named(server: Server, profile: Profile, models: Recording) -> Server:
     name = told or (own if own in listed else None) or next(iter(listed), own)
     if not name:
         raise BootError(
-            f"the server at {server.url} does not tell which model it serves",
+            f"the server at {server.url} does not say which model it serves",
             evidence=(f"GET /v1/models: {models.status} {_quote(models)}",),
             try_=("name it in the profile: [server] served-model-name",),
         )
@@ -195,7 +195,7 @@ def _named(server: Server, profile: Profile, models: Recording) -> Server:
 
 
 def version_in(recording: Recording) -> str:
-    """The version that an answer of `/version` tells; empty when it tells none."""
+    """The version that an answer of `/version` reports; empty when it reports none."""
     try:
         version = recording.ok["version"]
     except (Undecided, LookupError, TypeError):

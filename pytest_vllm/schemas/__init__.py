@@ -104,7 +104,7 @@ def _of(leaf: ValidationError) -> Iterator[_Raw]:
     instance, rule, schema = cast("tuple[Any, Any, Any]", (leaf.instance, leaf.validator_value, leaf.schema))
     if leaf.validator == "additionalProperties":
         for name in sorted(set(instance) - set(schema.get("properties", {}))):
-            yield _Raw(EXTRA, f"{path}.{name}".lstrip("."), "is no field of the API", Level.INFO)
+            yield _Raw(EXTRA, f"{path}.{name}".lstrip("."), "is not a field of the API", Level.INFO)
     elif leaf.validator == "required":
         for name in rule:
             if name not in instance:
@@ -114,7 +114,7 @@ def _of(leaf: ValidationError) -> Iterator[_Raw]:
 
 
 def _leaves(error: ValidationError) -> Iterator[ValidationError]:
-    """The errors of the branch of a union that fits best; the error itself when it is no union."""
+    """The errors of the branch of a union that fits best; the error itself when it is not a union."""
     branches: dict[Any, list[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.schema_path[0], []).extend(_leaves(inner))

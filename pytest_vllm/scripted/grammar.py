@@ -1,4 +1,4 @@
-"""How models write calls and thoughts: the markup of a parser, and scripts rendered in it.
+"""How models write calls and reasoning: the markup of a parser, and scripts rendered in it.
 
 A grammar is data: `fixtures/parsers/tool/NAME.toml` and `fixtures/parsers/reasoning/NAME.toml`, one file for
 each parser of vLLM. `docs/parsers.md` describes the keys.
@@ -30,7 +30,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Script:
-    """What a model is to say: thoughts (None: it does not think), text, calls, and text after them."""
+    """What a model is to say: reasoning (None: it does not think), text, calls, and text after them."""
 
     thinking: str | None
     content: str

@@ -42,8 +42,8 @@ class Markup:
         values: one of VALUES.
         mark: what stands before and after a text of `marked` values.
         first: the number of the first call.
-        thought: thoughts and what follows: `$thinking`, `$content`.
-        silent: an answer without thoughts: `$content`.
+        thought: reasoning and what follows: `$thinking`, `$content`.
+        silent: an answer without reasoning: `$content`.
     """
 
     glue: str = "\n"

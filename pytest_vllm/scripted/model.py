@@ -23,7 +23,7 @@ _HIDDEN, _INNER, _LAYERS, _HEADS, _HEAD = 64, 128, 2, 2, 32
 _SPREAD = 0.02
 
 #: Turns as ChatML; tools are listed as JSON; earlier calls stand in plain words: no marker of a parser is in
-#: the prompt. With `enable_thinking` false the prompt closes the thought.
+#: the prompt. With `enable_thinking` false the prompt closes the reasoning.
 TEMPLATE = """\
 {%- if tools %}{{ '@BEGIN@system\\nFunctions:\\n' }}
 {%- for tool in tools %}{{ tool | tojson }}{{ '\\n' }}{% endfor %}{{ '@END@\\n' }}{% endif %}

@@ -40,7 +40,7 @@ class ScriptedProcessor(LogitsProcessor):  # type: ignore[misc]
 
     @classmethod
     def validate_params(cls, sampling_params: Any) -> None:
-        """Refuse what is no script. Raises ValueError, which the server answers with 400."""
+        """Refuse what is not a script. Raises ValueError, which the server answers with 400."""
         pieces_of(sampling_params.extra_args)
 
     def __init__(self, vllm_config: Any, device: Any, is_pin_memory: bool) -> None:

@@ -58,7 +58,7 @@ class Writer:
         return self.reasoning.render(Script("", "", ())) if self.reasoning else ""
 
     def write(self, script: Script) -> str:
-        """The text of a script. Without a reasoning parser there are no thoughts in it."""
+        """The text of a script. Without a reasoning parser there is no reasoning in it."""
         text = self.tool.render(replace(script, thinking=None)) if self.tool else script.content
         if self.reasoning is None or script.thinking is None:
             return text
@@ -66,7 +66,7 @@ class Writer:
 
     @property
     def around(self) -> tuple[str, str]:
-        """What stands before and after a thought."""
+        """What stands before and after reasoning."""
         if self.reasoning is None:
             return "", ""
         before, _, after = self.reasoning.render(Script(_MIDDLE, "", ())).partition(_MIDDLE)

@@ -93,7 +93,7 @@ class WireClient:
         except TransportError as fault:
             failure, error = fault.failure, str(fault)
         except (ValueError, TypeError, httpx.HTTPError, httpx.InvalidURL) as fault:
-            # a body that is no JSON, a header that is no header
+            # a body that is not JSON, a header that is not a header
             failure, error = Failure.NOT_SENT, f"not sent: {fault}"
         taken = time.perf_counter() - began
         recording = Recording(key, request, sent=wall, seconds=round(taken, 6), aborted=aborted)

@@ -16,7 +16,7 @@ _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
 class FramingError(Exception):
-    """The server's bytes are no HTTP/1.1 body; the text says how."""
+    """The server's bytes are not an HTTP/1.1 body; the text says how."""
 
 
 class Framing(Protocol):
@@ -132,7 +132,7 @@ class ByChunks:
         if self._state == "size":
             size = line.partition(b";")[0].strip(b" \t")
             if not size or len(size) > 16 or not _HEX.issuperset(size):
-                raise FramingError(f"a chunk's size is no hexadecimal number: {_shown(line)}")
+                raise FramingError(f"a chunk's size is not a hexadecimal number: {_shown(line)}")
             self._left = int(size, 16)
             self._state = "data" if self._left else "trailer"
         elif self._state == "data":

@@ -22,7 +22,7 @@ _ALL = r"vllm:\w+"
 def glance(text: str, names: Iterable[str] = ()) -> dict[str, list[float]]:
     """The values of every sample of these names (of all of vLLM's, without names), in order.
 
-    What is no number is left out.
+    What is not a number is left out.
     """
     found: dict[str, list[float]] = {}
     for name, value in _pattern("|".join(map(re.escape, names)) or _ALL).findall(text):

@@ -122,7 +122,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def send(self, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-        """Hand the whole request to the socket. Raises h11.LocalProtocolError when it is no HTTP/1.1."""
+        """Hand the whole request to the socket. Raises h11.LocalProtocolError when it is not HTTP/1.1."""
         request = h11.Request(method=self._method, target=target, headers=headers)
         head = self._h11.send(request) or b""
         assert self._transport is not None  # noqa: S101 - create_connection has returned
@@ -142,7 +142,7 @@ class _Connection(asyncio.Protocol):
                     return
             self._read_body(now, data)
         except h11.RemoteProtocolError as error:
-            self._fail(Failure.PROTOCOL, f"the response head is no HTTP/1.1: {error}")
+            self._fail(Failure.PROTOCOL, f"the response head is not HTTP/1.1: {error}")
         except FramingError as error:
             self._fail(Failure.PROTOCOL, str(error))
 
@@ -272,7 +272,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
             head = await connection.head
         except h11.LocalProtocolError as error:
             connection.abort()
-            words = f"not sent: the request is no HTTP/1.1: {error}"
+            words = f"not sent: the request is not HTTP/1.1: {error}"
             raise TransportError(Failure.NOT_SENT, words) from error
         except BaseException:
             connection.abort()

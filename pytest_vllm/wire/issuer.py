@@ -10,7 +10,7 @@ _PARTS = {b"\x55\x04\x03": "CN", b"\x55\x04\x0a": "O"}
 
 
 def issuer_in(der: bytes) -> str:
-    """`CN=…, O=…` of the issuer; empty when these bytes are no certificate that can be read."""
+    """`CN=…, O=…` of the issuer; empty when these bytes are not a certificate that can be read."""
     try:
         certificate = _fields(_fields(der)[0][1])
         tbs = _fields(certificate[0][1])

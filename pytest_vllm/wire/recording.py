@@ -35,7 +35,7 @@ class Request:
         method: upper case HTTP method.
         path: absolute path with query.
         json: the body as a JSON value; None sends no body unless `content` is set.
-        content: the body as raw text, for requests that are no valid JSON.
+        content: the body as raw text, for requests that are not valid JSON.
         headers: headers beside those that the client adds. A value None removes the client's own.
         abort_after: close the connection after this many events (0: right after the headers).
         timeout: seconds until the exchange is given up; None takes the run's own.

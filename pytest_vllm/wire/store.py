@@ -110,4 +110,6 @@ def _key_in(path: Path) -> str:
     try:
         return str(json.loads(first)["key"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: its first line names no key, so it is no recording ({error!r})") from error
+        raise ValueError(
+            f"{path}: its first line names no key, so it is not a recording ({error!r})"
+        ) from error

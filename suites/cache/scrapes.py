@@ -25,7 +25,7 @@ def _parsed(text: str) -> Metrics:
 
 
 def grown(recording: Recording, names: Sequence[str]) -> int:
-    """How much a counter grew. Raises Undecided where that cannot be told."""
+    """How much a counter grew. Raises Undecided where that cannot be known."""
     need(recording.status == 200, f"{recording.key} was answered with {recording.status or recording.error}")
     need(recording.metrics_before and recording.metrics_after, "the metrics were not scraped")
     before, after = _parsed(recording.metrics_before or ""), _parsed(recording.metrics_after or "")
@@ -49,7 +49,7 @@ def length(recording: Recording) -> int:
 def block(config: Recording) -> int:
     """Tokens per block, where prefixes are found block by block."""
     size = block_size(config.text) or 0
-    need(size, "cache_config_info tells no block size")
+    need(size, "cache_config_info gives no block size")
     only_if(size <= LARGEST, f"blocks of {size} tokens, as on hybrid models, where other rules hold")
     return size
 
@@ -73,7 +73,7 @@ def findable(tokens: int, size: int, server: Server) -> tuple[int, ...]:
 def cached_tokens(recording: Recording) -> int:
     """What the usage says was cached. Raises Undecided when it says nothing."""
     details: Mapping[str, Any] = recording.ok["usage"].get("prompt_tokens_details") or {}
-    need(details.get("cached_tokens") is not None, "the usage tells no cached tokens")
+    need(details.get("cached_tokens") is not None, "the usage reports no cached tokens")
     return int(details["cached_tokens"])
 
 

@@ -154,8 +154,8 @@ def test_beside(vllm_server: Server, vllm_recordings: Recordings, cache_config: 
 def test_within_context(vllm_server: Server, cache_config: Recording) -> None:
     """A block of the cache fits into the context twice, or nothing is ever found."""
     limit, size = vllm_server.max_model_len, block_size(cache_config.text)
-    only_if(limit, "/v1/models does not tell the context length")
-    need(size, "cache_config_info tells no block size")
+    only_if(limit, "/v1/models does not report the context length")
+    need(size, "cache_config_info gives no block size")
 
     assert 2 * (size or 0) <= (limit or 0), f"blocks of {size} tokens, a context of {limit}"
 
@@ -165,6 +165,6 @@ def test_expected(vllm_profile: Profile, cache_config: Recording) -> None:
     """The cache's blocks are as large as the profile expects: less is never found."""
     only_if(vllm_profile.expect.block_size, "the profile expects no block size")
     size = block_size(cache_config.text)
-    need(size, "cache_config_info tells no block size")
+    need(size, "cache_config_info gives no block size")
 
     assert size == vllm_profile.expect.block_size, f"{size} tokens, {vllm_profile.expect.block_size} expected"

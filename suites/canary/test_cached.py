@@ -40,7 +40,7 @@ def test_warm(canary_warm: Recording) -> None:
 )
 def test_responses_warm(canary_warm_response: Recording, vllm_server: Server) -> None:
     """Over Responses too, what the prefix cache finds stands in the usage."""
-    only_if(vllm_server.at_least("0.11.0"), "Responses tells no cached tokens before 0.11")
+    only_if(vllm_server.at_least("0.11.0"), "Responses reports no cached tokens before 0.11")
     usage = canary_warm_response.ok["usage"]
     found, cached = _hits(canary_warm_response), _cached(usage.get("input_tokens_details"))
     only_if(found >= usage["input_tokens"] / 2, "the prefix cache found next to nothing")

@@ -31,7 +31,7 @@ def run_fault(text: str) -> str:
 
 
 def salad_fault(text: str) -> str:
-    """Why a text is no language: hardly one of its words is a common one; empty when it may be language."""
+    """Why a text is not language: hardly one of its words is a common one; empty when it may be language."""
     words = re.findall(r"[^\W_]+(?:['\u2019][^\W_]+)?", text)
     plain = [word for word in words if word.isascii()]
     if len(plain) < FEW:

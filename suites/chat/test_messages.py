@@ -40,7 +40,7 @@ def test_history(chat_turns: Recording, tokenize_turns: Recording) -> None:
 
 @check("chat.messages.empty", MUST, spec=SPEC, needs=CHAT)
 def test_empty(chat_empty_user: Recording) -> None:
-    """A message without a word is answered or refused, and is no server error."""
+    """A message without a word is answered or refused, and is not a server error."""
     chat_empty_user.answered()
 
     assert chat_empty_user.status in (200, 400), f"answered with {chat_empty_user.status}"
@@ -51,7 +51,7 @@ def test_developer(chat_developer: Recording, chat_developer_longer: Recording, 
     """A developer's message is part of the prompt."""
     only_if(bool(vllm_server.version) and vllm_server.at_least("0.32.0"), "templates decide before 0.32.0")
     only_if(chat_developer.status != 400, f"refused: {chat_developer.text[:120]}")
-    # many templates have a system message of their own, which it replaces: no message at all is no measure
+    # many templates have a system message of their own, which it replaces: no message at all is not a measure
     once, twice = _prompt(chat_developer), _prompt(chat_developer_longer)
 
     assert twice > once, (

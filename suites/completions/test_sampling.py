@@ -90,7 +90,7 @@ def test_seed_matters(
 
 @check("completions.special-tokens.hidden", MUST, spec=VLLM, needs=FORCED)
 def test_special_hidden(completions_special_hidden: Recording, completions_special_shown: Recording) -> None:
-    """A special token is no part of the text unless it is asked for."""
+    """A special token is not part of the text unless it is asked for."""
     hidden, shown = _text(completions_special_hidden), _text(completions_special_shown)
 
     assert not _marked(hidden), f"{hidden!r} with skip_special_tokens, {shown!r} without"

@@ -123,7 +123,7 @@ def test_refused(vllm_server: Server, embedding_refusal: Case, embeddings_refusa
 @check("embeddings.too-long", MUST, spec="openai:embeddings/create", needs=NEEDS)
 def test_too_long(vllm_server: Server, embeddings_too_long: Recording) -> None:
     """A text beyond the context is refused, not embedded in part."""
-    only_if(vllm_server.max_model_len is not None, "the server does not tell its context length")
+    only_if(vllm_server.max_model_len is not None, "the server does not report its context length")
     embeddings_too_long.answered()
     status = embeddings_too_long.status
 

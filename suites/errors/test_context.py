@@ -43,7 +43,7 @@ def test_refused_stream(errors_context_stream: Recording) -> None:
 def test_names_limit(vllm_server: Server, errors_context_chat: Recording) -> None:
     """The refusal of a long prompt names the real context length."""
     limit = vllm_server.max_model_len
-    only_if(limit, "/v1/models does not tell the context length")
+    only_if(limit, "/v1/models does not report the context length")
     need(errors_context_chat.status == 400, f"answered with {errors_context_chat.status}")
     message = str(error_of(errors_context_chat).get("message"))
 

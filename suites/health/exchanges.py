@@ -2,7 +2,7 @@
 
 from pytest_vllm import Recording, Request, Server, exchange
 
-#: Before it, `/ping` is no route.
+#: Before it, `/ping` is not a route.
 PINGS = "0.7.3"
 
 

@@ -14,7 +14,7 @@ FAULT = re.compile(
 
 @check("health.log.no-gpu-fault", MUST, spec="fault:vllm-project/vllm/issues/24228", family=ENVIRONMENT)
 def test_no_gpu_fault(vllm_log: Log) -> None:
-    """The log tells of no fault of the GPU and of no dead engine."""
+    """The log reports no fault of the GPU and no dead engine."""
     only_if(vllm_log, "there is no log: the server was not started here")
     found = [line for _, line in vllm_log if FAULT.search(line)]
 

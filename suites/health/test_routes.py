@@ -39,7 +39,7 @@ def test_quick(vllm_server: Server, health_health: Recording) -> None:
 
 @check("health.version.readable", MUST, spec=SPEC, needs=["version"])
 def test_version(health_version: Recording) -> None:
-    """`/version` tells a version that starts with two numbers."""
+    """`/version` reports a version that starts with two numbers."""
     version = str(health_version.ok.get("version"))
     observe("version", version)
 

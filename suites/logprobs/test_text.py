@@ -44,9 +44,9 @@ def test_chat_joined(vllm_server: Server, logprobs_chat: Recording) -> None:
     """The tokens of a chat answer join to its text; special tokens are not part of it."""
     choice = logprobs_chat.ok["choices"][0]
     thinks = vllm_server.can("reasoning") and _thought(choice["message"])
-    only_if(not thinks, "the model thinks first, and its thoughts are taken out of the text")
+    only_if(not thinks, "the model thinks first, and its reasoning is taken out of the text")
     text, tokens = choice["message"].get("content") or "", [e["token"] for e in _entries(choice)]
-    need(text and not _thought(choice["message"]), "the answer is no plain text")
+    need(text and not _thought(choice["message"]), "the answer is not plain text")
     need(not any("\ufffd" in token for token in tokens), "a token is a part of a character")
     joined = "".join(tokens)
 

@@ -39,7 +39,7 @@ def test_listed(vllm_server: Server, lora_models: Recording) -> None:
 
 @check("lora.rooted", MUST, spec=SPEC, needs=NEEDS)
 def test_rooted(lora_models: Recording) -> None:
-    """A listed adapter tells where its weights come from, apart from the model's."""
+    """A listed adapter says where its weights come from, apart from the model's."""
     rows = lora_models.ok.get("data") or []
     bases = {row.get("root") for row in rows if not row.get("parent")}
     wrong = [
@@ -114,9 +114,9 @@ def test_unknown(lora_unknown: Recording) -> None:
 
 
 def cached(recording: Recording) -> int:
-    """The tokens that came from the cache. Raises Undecided where they are not told."""
+    """The tokens that came from the cache. Raises Undecided where they are not reported."""
     details = (recording.ok.get("usage") or {}).get("prompt_tokens_details") or {}
-    need("cached_tokens" in details, "cached tokens are not told")
+    need("cached_tokens" in details, "cached tokens are not reported")
     return int(details["cached_tokens"] or 0)
 
 

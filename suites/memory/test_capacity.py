@@ -11,7 +11,7 @@ ONE = "fault:vllm-project/vllm/issues/27934"
 
 
 def config(scraped: Recording) -> dict[str, int]:
-    """The numbers of `cache_config_info`. Raises Undecided when they are not told."""
+    """The numbers of `cache_config_info`. Raises Undecided when they are not reported."""
     need(scraped.metrics_after, "the metrics were not scraped")
     labels = Metrics(scraped.metrics_after or "").labels("vllm:cache_config_info")
     need(labels, "cache_config_info is not there")
@@ -19,16 +19,16 @@ def config(scraped: Recording) -> dict[str, int]:
 
 
 def tokens(scraped: Recording) -> int:
-    """Tokens that the cache holds: as told, else blocks times their size."""
+    """Tokens that the cache holds: as reported, else blocks times their size."""
     told = config(scraped)
-    need("num_gpu_blocks" in told and "block_size" in told, "cache_config_info tells no number of blocks")
+    need("num_gpu_blocks" in told and "block_size" in told, "cache_config_info gives no number of blocks")
     return told.get("kv_cache_size_tokens") or told["num_gpu_blocks"] * told["block_size"]
 
 
 @check("memory.capacity.one-request", MUST, spec=ONE, needs=NEEDS)
 def test_one_request(vllm_server: Server, memory_finished: Recording) -> None:
     """The cache holds one request as long as the context allows."""
-    only_if(vllm_server.max_model_len, "/v1/models does not tell the context length")
+    only_if(vllm_server.max_model_len, "/v1/models does not report the context length")
     fits, longest = tokens(memory_finished), vllm_server.max_model_len or 0
     observe("requests of full length that fit at once", f"{fits / longest:.1f}")
 

@@ -10,7 +10,7 @@ NOTHING = 0.005
 
 
 def usage(scrape: str | None) -> float:
-    """The cache's usage. Raises Undecided where it is not told."""
+    """The cache's usage. Raises Undecided where it is not reported."""
     need(scrape, "the metrics were not scraped")
     metrics = Metrics(scrape or "")
     need(not metrics.fault, f"the metrics cannot be read: {metrics.fault}")

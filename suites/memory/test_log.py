@@ -12,7 +12,7 @@ PREEMPTED = re.compile(r"is preempted by|preempt(?:ed|ion).*not enough KV cache"
 
 @check("memory.log.not-starved", MUST, spec=DRIVER, family=ENVIRONMENT)
 def test_not_starved(vllm_log: Log) -> None:
-    """The log tells of no memory that could not be had."""
+    """The log reports no memory that could not be allocated."""
     only_if(vllm_log, "there is no log: the server was not started here")
     found = [line for _, line in vllm_log if STARVED.search(line)]
 

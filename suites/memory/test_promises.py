@@ -32,14 +32,14 @@ BEYOND = 0.03
 
 @check("memory.capacity.told-alike", MUST, spec=UTILISATION, needs=NEEDS)
 def test_told_alike(vllm_figures: Figures | None, vllm_log: Log, memory_finished: Recording) -> None:
-    """Log and metrics tell the same size of the KV cache."""
+    """Log and metrics report the same size of the KV cache."""
     only_if(vllm_log, "there is no log: the server was not started here")
     only_if(not (vllm_figures and vllm_figures.model.hybrid), "on hybrid models the log counts another way")
     found = [int(hit[1].replace(",", "")) for _, line in vllm_log if (hit := SIZE.search(line))]
-    only_if(found, "this version's log does not tell the size in tokens")
+    only_if(found, "this version's log does not report the size in tokens")
     told = tokens(memory_finished)
 
-    assert told in found, f"the metrics tell {told} tokens, the log {', '.join(map(str, found))}"
+    assert told in found, f"the metrics report {told} tokens, the log {', '.join(map(str, found))}"
 
 
 def computed(figures: Figures | None) -> tuple[int, int]:
@@ -80,7 +80,7 @@ def test_cap(vllm_server: Server, vllm_figures: Figures | None, vllm_timeline: t
     only_if(vllm_figures and vllm_figures.hardware.vendor != "cpu", "the profile names no GPU")
     only_if(not (vllm_figures and vllm_figures.hardware.unified), "CPU and GPU share their memory")
     known = [one for one in vllm_timeline if one.free is not None and one.total]
-    only_if(known, "nothing here tells the memory of the GPU")
+    only_if(known, "nothing here reports the memory of the GPU")
     share = vllm_figures.utilization if vllm_figures else 1.0
     total = known[0].total or 0
     # a simulated GPU is there once its server is, and nobody else uses it
@@ -94,7 +94,7 @@ def test_cap(vllm_server: Server, vllm_figures: Figures | None, vllm_timeline: t
 
 
 def preempted(scrape: str | None) -> float | None:
-    """How many requests were put back so far, by the metrics; None when they don't tell."""
+    """How many requests were put back so far, by the metrics; None when they do not say."""
     metrics = Metrics(scrape or "")
     return None if metrics.fault else metrics.value(PREEMPTED)
 

@@ -82,7 +82,7 @@ def blocks(body: Body, wanted: str = "") -> list[Body]:
 
 
 def words(body: Body) -> str:
-    """All that an answer says, thoughts included."""
+    """All that an answer says, reasoning included."""
     return "".join(str(b.get("text") or b.get("thinking") or "") for b in blocks(body))
 
 
@@ -92,7 +92,7 @@ def spoken(body: Body) -> str:
 
 
 def streamed(recording: Recording) -> str:
-    """All that a stream says, thoughts included."""
+    """All that a stream says, reasoning included."""
     found = map(delta, of(recording, "content_block_delta"))
     return "".join(str(one.get("text") or one.get("thinking") or "") for one in found)
 
@@ -104,7 +104,7 @@ def arguments(recording: Recording) -> str:
 
 
 def last_word(recording: Recording) -> Body:
-    """The event that tells how a streamed answer ended; empty when there is none."""
+    """The event that says how a streamed answer ended; empty when there is none."""
     found = of(recording, "message_delta")
     return found[-1] if found else {}
 

@@ -156,7 +156,7 @@ def messages_tools(server: Server) -> Request:
 
 @exchange("messages.models")
 def messages_models(server: Server) -> Request:
-    """The list of models, which tells the context length."""
+    """The list of models, which gives the context length."""
     return server.get("/v1/models")
 
 

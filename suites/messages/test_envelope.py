@@ -121,7 +121,9 @@ def test_text_like_chat(
     """A greedy answer says the same as over chat."""
     ours, again = spoken(messages_plain.ok), spoken(messages_again.ok)
     chat = str(messages_chat.ok["choices"][0]["message"].get("content") or "")
-    need(ours and ours == again, "the server does not repeat its own greedy answers, or they are all thought")
+    need(
+        ours and ours == again, "the server does not repeat its own greedy answers, or they are all reasoning"
+    )
 
     assert ours == chat, f"they part at character {parting(ours, chat)}: here {ours!r:.60}, chat {chat!r:.60}"
 

@@ -12,7 +12,7 @@ NEEDS = ("messages",)
 
 
 def tokens(recording: Recording) -> int:
-    """The tokens of the prompt. Raises Undecided where they are not told."""
+    """The tokens of the prompt. Raises Undecided where they are not reported."""
     found = prompt_tokens(recording.ok.get("usage"))
     need(found, f"{recording.key} counts no tokens of the prompt")
     return found
@@ -69,7 +69,7 @@ def test_context(vllm_profile: Profile, vllm_server: Server, messages_models: Re
     only_if(promised, "the profile does not promise messages with tools")
     told = {row.get("id"): row.get("max_model_len") for row in messages_models.ok.get("data") or []}
     length = int(told.get(vllm_server.model) or 0)
-    only_if(length, "the server does not tell its context length")
+    only_if(length, "the server does not report its context length")
 
     assert length >= 32768, f"max_model_len is {length}; agents send prompts of 20,000 tokens and more"
 
@@ -106,7 +106,7 @@ def test_sequence(
     stop = stop_of(messages_again)
     body = messages_stopped.ok
     whole, again = spoken(messages_plain.ok), spoken(messages_again.ok)
-    only_if(whole, "the model answers with thoughts alone")
+    only_if(whole, "the model answers with reasoning alone")
     need(stop in whole and whole == again, "the server does not repeat its own greedy answers")
 
     told = (body.get("stop_reason"), body.get("stop_sequence"))

@@ -169,7 +169,7 @@ def test_inside(vllm_recordings: Recordings) -> None:
 
 @check("messages.stream.usage-first", MUST, spec=ZEROS, needs=NEEDS, exchanges=AREA)
 def test_usage_first(vllm_recordings: Recordings) -> None:
-    """The first event tells the tokens of the prompt."""
+    """The first event reports the tokens of the prompt."""
     found = {r.key: first_word(r).get("usage") for r in filled(vllm_recordings) if first_word(r)}
     need(found, "no stream began with a message")
     wrong = [f"{key}: {usage}" for key, usage in found.items() if not prompt_tokens(usage)]
@@ -223,7 +223,7 @@ def test_sequence(
     """In a stream, too, a stop sequence ends the answer, is named, and is left out."""
     names_stops(vllm_server)
     stop, whole, again = stop_of(messages_again), spoken(messages_plain.ok), spoken(messages_again.ok)
-    only_if(whole, "the model answers with thoughts alone")
+    only_if(whole, "the model answers with reasoning alone")
     need(stop in whole and whole == again, "the server does not repeat its own greedy answers")
     last = delta(last_word(messages_stopped_stream))
     need(last, "the stream held no message_delta")

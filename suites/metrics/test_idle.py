@@ -47,7 +47,7 @@ def test_fraction(metrics_scrape: Recording) -> None:
 
 @check("metrics.cache.size-told", MUST, spec=CONTRACT, needs=("metrics",))
 def test_size_told(metrics_scrape: Recording) -> None:
-    """`cache_config_info` tells the size of a cache block and the number of blocks."""
+    """`cache_config_info` gives the size of a cache block and the number of blocks."""
     infos = parsed(metrics_scrape.text).named("vllm:cache_config_info")
     need(infos, "cache_config_info is not there")
     told = [(info.labels.get("block_size", ""), info.labels.get("num_gpu_blocks", "")) for info in infos]
@@ -59,7 +59,7 @@ def test_size_told(metrics_scrape: Recording) -> None:
 @check("metrics.cache.size-adds-up", SHOULD, spec=CONTRACT, needs=("metrics",))
 def test_size_adds_up(vllm_server: Server, metrics_scrape: Recording) -> None:
     """The cache's size in tokens is the number of its blocks times their size."""
-    only_if(vllm_server.at_least("0.24.0"), "before 0.24 cache_config_info tells no size in tokens")
+    only_if(vllm_server.at_least("0.24.0"), "before 0.24 cache_config_info gives no size in tokens")
     infos = [info.labels for info in parsed(metrics_scrape.text).named("vllm:cache_config_info")]
     names = ("num_gpu_blocks", "block_size", "kv_cache_size_tokens")
     told = [[labels[name] for name in names] for labels in infos if all(name in labels for name in names)]

@@ -9,7 +9,7 @@ SPEC = "vllm:serving/openai_compatible_server/"
 
 @check("models.entry.context-length", MUST, spec=SPEC)
 def test_context_length(models_list: Recording) -> None:
-    """Every base model tells its context length in tokens."""
+    """Every base model reports its context length in tokens."""
     bases = [entry for entry in models_list.ok["data"] if not entry.get("parent")]
     lengths = {entry["id"]: entry.get("max_model_len") for entry in bases}
 
@@ -18,7 +18,7 @@ def test_context_length(models_list: Recording) -> None:
 
 @check("models.entry.context-length-agrees", MUST, spec=SPEC, needs=["chat", "tokenize"])
 def test_context_length_agrees(models_list: Recording, tokenize_chat: Recording) -> None:
-    """`/v1/models` and `/tokenize` tell the same context length."""
+    """`/v1/models` and `/tokenize` report the same context length."""
     asked = tokenize_chat.request.json["model"]
     listed = {entry["id"]: entry.get("max_model_len") for entry in models_list.ok["data"]}
     told = tokenize_chat.ok["max_model_len"]

@@ -21,7 +21,7 @@ MARGIN = 0.1
 
 
 def seconds(recording: Recording, name: str) -> float:
-    """How much one request added to a histogram's sum. Raises Undecided where that cannot be told."""
+    """How much one request added to a histogram's sum. Raises Undecided where that cannot be known."""
     need(recording.status == 200, f"{recording.key} was answered with {recording.status or recording.error}")
     need(recording.metrics_before and recording.metrics_after, "the metrics were not scraped")
     before, after = Metrics(recording.metrics_before or ""), Metrics(recording.metrics_after or "")

@@ -1,7 +1,7 @@
 """Requests of the reasoning suite.
 
 Pairs of a streamed and a whole answer run alone, the whole one twice: that tells whether the server repeats
-itself at all. Thoughts of real models are long, so there is room for some hundred tokens; what does not come
+itself at all. Reasoning of real models is long, so there is room for some hundred tokens; what does not come
 to its end within them is left undecided.
 """
 
@@ -40,7 +40,7 @@ reasoning_history = cases("reasoning_history", case_file("reasoning-histories"))
 
 
 def room(server: Server) -> int:
-    """Tokens for thoughts and answer."""
+    """Tokens for reasoning and answer."""
     return min(ROOM, (server.max_model_len or 4096) // 2)
 
 
@@ -117,7 +117,7 @@ def replaced(request: Request) -> Request:
 
 @exchange("reasoning.cut", alone=True)
 def reasoning_cut(server: Server, reasoning_switch: Recording) -> Request:
-    """So few tokens that the thoughts do not end."""
+    """So few tokens that the reasoning does not end."""
     return ask(server, reasoning_switch, max_tokens=FEW)
 
 
@@ -129,7 +129,7 @@ def reasoning_cut_stream(server: Server, reasoning_switch: Recording) -> Request
 
 @exchange("reasoning.hidden")
 def reasoning_hidden(server: Server, reasoning_switch: Recording) -> Request:
-    """An answer whose thoughts are not wanted."""
+    """An answer whose reasoning is not wanted."""
     return ask(server, reasoning_switch, include_reasoning=False)
 
 
@@ -153,7 +153,7 @@ def reasoning_two_stream(server: Server, reasoning_switch: Recording) -> Request
 
 @exchange("reasoning.schema")
 def reasoning_schema(server: Server, reasoning_switch: Recording) -> Request:
-    """Thoughts, then an answer in a schema."""
+    """Reasoning, then an answer in a schema."""
     return ask(server, reasoning_switch, response_format=FORMAT)
 
 
@@ -165,7 +165,7 @@ def reasoning_schema_stream(server: Server, reasoning_switch: Recording) -> Requ
 
 @exchange("reasoning.tool")
 def reasoning_tool(server: Server, reasoning_switch: Recording) -> Request:
-    """Thoughts, then a call that is required."""
+    """Reasoning, then a call that is required."""
     return ask(server, reasoning_switch, tools=[ADD], tool_choice="required")
 
 
@@ -177,13 +177,13 @@ def reasoning_tool_stream(server: Server, reasoning_switch: Recording) -> Reques
 
 @exchange("reasoning.typed-tag")
 def reasoning_typed_tag(server: Server, reasoning_switch: Recording) -> Request:
-    """The user's own message holds the tag that ends thoughts."""
+    """The user's own message holds the tag that ends reasoning."""
     text = f"{QUESTION} By the way, what does </think> mean in HTML?"
     return server.chat(text, max_tokens=FEW, **think(reasoning_switch))
 
 
 def history(server: Server, thoughts: dict[str, str]) -> Request:
-    """A conversation whose assistant turn, amid a tool's use, comes with thoughts."""
+    """A conversation whose assistant turn, amid a tool's use, comes with reasoning."""
     call = {
         "id": "abcdE1234",
         "type": "function",
@@ -199,39 +199,39 @@ def history(server: Server, thoughts: dict[str, str]) -> Request:
 
 @exchange("reasoning.history.none")
 def reasoning_history_none(server: Server) -> Request:
-    """A conversation without thoughts."""
+    """A conversation without reasoning."""
     return history(server, {})
 
 
 @exchange("reasoning.history.new-key")
 def reasoning_history_new_key(server: Server) -> Request:
-    """The same with thoughts, under `reasoning`."""
+    """The same with reasoning, under `reasoning`."""
     return history(server, {"reasoning": THOUGHT})
 
 
 @exchange("reasoning.history.old-key")
 def reasoning_history_old_key(server: Server) -> Request:
-    """The same with thoughts, under `reasoning_content`."""
+    """The same with reasoning, under `reasoning_content`."""
     return history(server, {"reasoning_content": THOUGHT})
 
 
 @exchange("reasoning.history.bare")
 def reasoning_history_bare(server: Server) -> Request:
-    """What `/tokenize` makes of the conversation without thoughts."""
+    """What `/tokenize` makes of the conversation without reasoning."""
     body = history(server, {}).json
     return server.post("/tokenize", {"messages": body["messages"], "tools": body["tools"]}, expect=None)
 
 
 @exchange("reasoning.history.rendered")
 def reasoning_history_rendered(server: Server) -> Request:
-    """What `/tokenize` makes of the conversation with thoughts."""
+    """What `/tokenize` makes of the conversation with reasoning."""
     body = history(server, {"reasoning": THOUGHT}).json
     return server.post("/tokenize", {"messages": body["messages"], "tools": body["tools"]}, expect=None)
 
 
 @exchange("reasoning.history.shape")
 def reasoning_history_shape(server: Server, reasoning_history: Case) -> Request:
-    """Thoughts in a conversation, in a shape that some clients send."""
+    """Reasoning in a conversation, in a shape that some clients send."""
     return server.chat(reasoning_history["messages"], max_tokens=1, expect=None)
 
 

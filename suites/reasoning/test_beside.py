@@ -1,4 +1,4 @@
-"""Thoughts beside a schema, a call, a count of tokens, and earlier thoughts."""
+"""Reasoning beside a schema, a call, a count of tokens, and earlier reasoning."""
 
 import json
 
@@ -17,13 +17,13 @@ SINCE = "0.28.0"
 
 
 def able(plain: Recording) -> None:
-    """Undecided when the model does not get from its thoughts to an answer by itself."""
+    """Undecided when the model does not get from its reasoning to an answer by itself."""
     answer = said(plain)
-    need(answer.content.strip() and answer.ended, "the model does not end its thoughts by itself")
+    need(answer.content.strip() and answer.ended, "the model does not end its reasoning by itself")
 
 
 def schema_fault(answer: Said) -> str:
-    """Why a text is no JSON of the schema; empty when it is."""
+    """Why a text is not JSON of the schema; empty when it is."""
     try:
         jsonschema.validate(json.loads(answer.content), SCHEMA)
     except (ValueError, jsonschema.ValidationError) as error:
@@ -33,7 +33,7 @@ def schema_fault(answer: Said) -> str:
 
 @check("reasoning.schema.valid", MUST, spec=FORMAT, needs=("reasoning", "structured-output"))
 def test_schema(reasoning_plain: Recording, reasoning_schema: Recording) -> None:
-    """After the thoughts, the text is what the response format asks for."""
+    """After the reasoning, the text is what the response format asks for."""
     able(reasoning_plain)
     answer = said(reasoning_schema)
     need(answer.finish == "stop", f"finish_reason {answer.finish!r}")
@@ -43,7 +43,7 @@ def test_schema(reasoning_plain: Recording, reasoning_schema: Recording) -> None
 
 @check("reasoning.schema.valid-stream", MUST, spec=FORMAT, needs=("reasoning", "structured-output", "stream"))
 def test_schema_stream(reasoning_plain: Recording, reasoning_schema_stream: Recording) -> None:
-    """After streamed thoughts, the text is what the response format asks for."""
+    """After streamed reasoning, the text is what the response format asks for."""
     able(reasoning_plain)
     answer = said(reasoning_schema_stream)
     need(answer.finish == "stop", f"finish_reason {answer.finish!r}")
@@ -58,9 +58,9 @@ def test_schema_stream(reasoning_plain: Recording, reasoning_schema_stream: Reco
     needs=("reasoning", "tools.required"),
 )
 def test_tool(reasoning_plain: Recording, tools_forced_single: Recording, reasoning_tool: Recording) -> None:
-    """After the thoughts, a required call is made."""
+    """After the reasoning, a required call is made."""
     able(reasoning_plain)
-    need(said(tools_forced_single).called, "without thoughts a required call is not made either")
+    need(said(tools_forced_single).called, "without reasoning a required call is not made either")
     answer = said(reasoning_tool)
     need(answer.ended, f"finish_reason {answer.finish!r}")
 
@@ -76,9 +76,9 @@ def test_tool(reasoning_plain: Recording, tools_forced_single: Recording, reason
 def test_tool_stream(
     reasoning_plain: Recording, tools_forced_two_stream: Recording, reasoning_tool_stream: Recording
 ) -> None:
-    """After streamed thoughts, a required call is made."""
+    """After streamed reasoning, a required call is made."""
     able(reasoning_plain)
-    need(said(tools_forced_two_stream).called, "without thoughts a required call is not made either")
+    need(said(tools_forced_two_stream).called, "without reasoning a required call is not made either")
     answer = said(reasoning_tool_stream)
     need(answer.ended, f"finish_reason {answer.finish!r}")
 
@@ -93,7 +93,7 @@ def test_tool_stream(
     exchanges=("reasoning.tool",),
 )
 def test_tool_tags(vllm_recordings: Recordings) -> None:
-    """Between thoughts and call no tag is left in the text."""
+    """Between reasoning and call no tag is left in the text."""
     told = [one for one in everything(vllm_recordings, "reasoning.tool") if one.called]
     need(told, "no call was made")
     wrong = [f"{one.key}: {found} in {clip(one.content)}" for one in told if (found := marked(one.content))]
@@ -103,12 +103,12 @@ def test_tool_tags(vllm_recordings: Recordings) -> None:
 
 @check("reasoning.usage.counted", MUST, spec="openai:chat/object", needs=NEEDS, exchanges=AREA)
 def test_usage(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """The tokens of thoughts are counted in the usage."""
+    """The tokens of reasoning are counted in the usage."""
     only_if(vllm_server.at_least(SINCE), "reasoning tokens are counted since 0.28")
     told = [one for one in everything(vllm_recordings, *AREA) if one.thoughts.strip() and one.usage]
-    need(told, "no answer held thoughts and usage")
+    need(told, "no answer held reasoning and usage")
     wrong = [
-        f"{one.key}: {one.counted}, thoughts {clip(one.thoughts, 40)}" for one in told if not one.counted
+        f"{one.key}: {one.counted}, reasoning {clip(one.thoughts, 40)}" for one in told if not one.counted
     ]
 
     assert not wrong, listed(wrong)
@@ -140,7 +140,7 @@ def test_usage_parity(reasoning_plain: Recording, reasoning_plain_stream: Record
 
 @check("reasoning.history.shape", MUST, spec=SPEC, needs=NEEDS)
 def test_history(reasoning_history: Case, reasoning_history_shape: Recording) -> None:
-    """Thoughts that a client sends back are taken, and are no server error."""
+    """Reasoning that a client sends back is taken, and is not a server error."""
     reasoning_history_shape.answered()
     status, allowed = reasoning_history_shape.status, reasoning_history["status"]
 
@@ -160,7 +160,7 @@ def prompt(answer: Recording) -> int:
 def test_history_keys(
     vllm_server: Server, reasoning_history_new_key: Recording, reasoning_history_old_key: Recording
 ) -> None:
-    """Thoughts that are sent back count the same under the old key and the new."""
+    """Reasoning that is sent back counts the same under the old key and the new."""
     only_if(vllm_server.at_least("0.22.0"), "before 0.22 one of the two keys is not read")
     new, old = prompt(reasoning_history_new_key), prompt(reasoning_history_old_key)
 
@@ -179,9 +179,9 @@ def test_history_rendered(
     reasoning_history_new_key: Recording,
     reasoning_history_rendered: Recording,
 ) -> None:
-    """A conversation with thoughts is as long as `/tokenize` counts it."""
+    """A conversation with reasoning is as long as `/tokenize` counts it."""
     without = prompt(reasoning_history_none), reasoning_history_bare.ok["count"]
-    need(without[0] == without[1], f"even without thoughts the two differ: {without}")
+    need(without[0] == without[1], f"even without reasoning the two differ: {without}")
     used, counted = prompt(reasoning_history_new_key), reasoning_history_rendered.ok["count"]
 
     assert used == counted, f"{used} prompt tokens, /tokenize counts {counted}"
@@ -191,7 +191,7 @@ def test_history_rendered(
     "reasoning.history.kept", SHOULD, spec="fault:QwenLM/qwen-code/issues/4285", needs=("reasoning", "tools")
 )
 def test_history_kept(reasoning_history_none: Recording, reasoning_history_new_key: Recording) -> None:
-    """Thoughts amid a tool's use stay in the prompt."""
+    """Reasoning amid a tool's use stays in the prompt."""
     bare, thoughtful = prompt(reasoning_history_none), prompt(reasoning_history_new_key)
 
-    assert thoughtful > bare, f"{thoughtful} prompt tokens with thoughts, {bare} without"
+    assert thoughtful > bare, f"{thoughtful} prompt tokens with reasoning, {bare} without"

@@ -1,4 +1,4 @@
-"""Thoughts and answer come apart, each under its own key, in both modes."""
+"""Reasoning and answer come apart, each under its own key, in both modes."""
 
 from pytest_vllm import (
     CAPABILITY,
@@ -31,7 +31,7 @@ NEEDS = ("reasoning",)
 STREAM = ("reasoning", "stream")
 #: Everything that thinks on its own terms; what is cut or switched off is judged apart.
 AREA = ("reasoning.plain", "reasoning.two", "reasoning.hidden")
-ON_PURPOSE = "an append_think parser leaves the thoughts in the content on purpose"
+ON_PURPOSE = "an append_think parser leaves the reasoning in the content on purpose"
 LEAST = 2
 
 
@@ -57,27 +57,27 @@ def test_given(vllm_server: Server, reasoning_plain: Recording) -> None:
 
 @check("reasoning.key", MUST, spec="fault:vllm-project/vllm/pull/27752", needs=NEEDS)
 def test_key(vllm_server: Server, reasoning_plain: Recording) -> None:
-    """Thoughts come under the key of this version."""
+    """Reasoning comes under the key of this version."""
     answer = said(reasoning_plain)
-    need(answer.thoughts, "there were no thoughts")
+    need(answer.thoughts, "there was no reasoning")
     expected = expected_keys(vllm_server)
 
-    assert answer.keys == set(expected), f"thoughts under {sorted(answer.keys)}, not under {expected}"
+    assert answer.keys == set(expected), f"reasoning under {sorted(answer.keys)}, not under {expected}"
 
 
 @check("reasoning.key-stream", MUST, spec="fault:vllm-project/vllm/pull/27752", needs=STREAM)
 def test_key_stream(vllm_server: Server, reasoning_plain_stream: Recording) -> None:
-    """Streamed thoughts come under the key of this version."""
+    """Streamed reasoning comes under the key of this version."""
     answer = said(reasoning_plain_stream)
-    need(answer.thoughts, "there were no thoughts")
+    need(answer.thoughts, "there was no reasoning")
     expected = expected_keys(vllm_server)
 
-    assert answer.keys == set(expected), f"thoughts under {sorted(answer.keys)}, not under {expected}"
+    assert answer.keys == set(expected), f"reasoning under {sorted(answer.keys)}, not under {expected}"
 
 
 @check("reasoning.tags.content", MUST, spec=FAULT, needs=NEEDS, exchanges=AREA)
 def test_tags_content(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """No tag of thoughts and no control token is in the text of an answer."""
+    """No tag of reasoning and no control token is in the text of an answer."""
     only_if(not appends(vllm_server), ON_PURPOSE)
     told = [one for one in everything(vllm_recordings, *AREA) if one.content]
     need(told, "no answer holds text")
@@ -90,7 +90,7 @@ def test_tags_content(vllm_server: Server, vllm_recordings: Recordings) -> None:
     "reasoning.tags.thoughts", MUST, spec="fault:vllm-project/vllm/issues/48748", needs=NEEDS, exchanges=AREA
 )
 def test_tags_thoughts(vllm_recordings: Recordings) -> None:
-    """No tag of thoughts and no control token is in the reasoning."""
+    """No tag of reasoning and no control token is in the reasoning."""
     told = [one for one in everything(vllm_recordings, *AREA) if one.thoughts]
     need(told, "no answer holds reasoning")
     wrong = [f"{one.key}: {found} in {clip(one.thoughts)}" for one in told if (found := marked(one.thoughts))]
@@ -107,7 +107,7 @@ def test_tags_thoughts(vllm_recordings: Recordings) -> None:
     exchanges=AREA,
 )
 def test_content(vllm_recordings: Recordings) -> None:
-    """An answer that the model ended has text, and not thoughts alone."""
+    """An answer that the model ended has text, and not reasoning alone."""
     told = [one for one in everything(vllm_recordings, *AREA) if one.ended]
     need(told, "no answer came to its end")
     wrong = [
@@ -121,13 +121,13 @@ def test_content(vllm_recordings: Recordings) -> None:
 
 @check("reasoning.order", MUST, spec="fault:open-webui/open-webui/issues/24697", needs=STREAM)
 def test_order(reasoning_plain_stream: Recording) -> None:
-    """In a stream all thoughts come before the text."""
+    """In a stream all reasoning comes before the text."""
     spoken = [(bool(thought(p)), bool(p.get("content"))) for p in deltas(reasoning_plain_stream)]
-    need(any(one for one, _ in spoken), "there were no thoughts")
+    need(any(one for one, _ in spoken), "there was no reasoning")
     first = next((number for number, (_, text) in enumerate(spoken) if text), len(spoken))
     late = sum(one for one, _ in spoken[first + 1 :])
 
-    assert not late, f"{late} deltas of thoughts after the first of the text"
+    assert not late, f"{late} deltas of reasoning after the first of the text"
 
 
 def repeated(whole: Recording, again: Recording) -> None:
@@ -143,10 +143,10 @@ def repeated(whole: Recording, again: Recording) -> None:
 def test_parity_thoughts(
     reasoning_plain: Recording, reasoning_plain_again: Recording, reasoning_plain_stream: Recording
 ) -> None:
-    """The thoughts of a stream are those of the whole answer."""
+    """The reasoning of a stream is that of the whole answer."""
     repeated(reasoning_plain, reasoning_plain_again)
     whole, stream = said(reasoning_plain).thoughts, said(reasoning_plain_stream).thoughts
-    need(whole or stream, "there were no thoughts")
+    need(whole or stream, "there was no reasoning")
 
     assert stream == whole, f"streamed {clip(stream)}, whole {clip(whole)}"
 
@@ -155,19 +155,19 @@ def test_parity_thoughts(
 def test_parity_content(
     reasoning_plain: Recording, reasoning_plain_again: Recording, reasoning_plain_stream: Recording
 ) -> None:
-    """The text of a stream is that of the whole answer, beside thoughts."""
+    """The text of a stream is that of the whole answer, beside reasoning."""
     repeated(reasoning_plain, reasoning_plain_again)
     whole, stream = said(reasoning_plain), said(reasoning_plain_stream)
-    need(whole.thoughts or stream.thoughts, "there were no thoughts")
+    need(whole.thoughts or stream.thoughts, "there was no reasoning")
 
     assert stream.content == whole.content, f"streamed {clip(stream.content)}, whole {clip(whole.content)}"
 
 
 @check("reasoning.two.apart", MUST, spec=SPEC, needs=NEEDS, exchanges=("reasoning.two",))
 def test_two(vllm_recordings: Recordings) -> None:
-    """Each of two choices has its own thoughts and its own text."""
+    """Each of two choices has its own reasoning and its own text."""
     told = [one for one in everything(vllm_recordings, "reasoning.two") if one.ended]
-    need(any(one.thoughts and one.content for one in told), "no choice came to its end with thoughts")
+    need(any(one.thoughts and one.content for one in told), "no choice came to its end with reasoning")
     wrong = [f"{one.key}: content {clip(one.content, 60)}" for one in told if not one.thoughts]
 
-    assert not wrong, f"a choice without thoughts: {listed(wrong)}"
+    assert not wrong, f"a choice without reasoning: {listed(wrong)}"

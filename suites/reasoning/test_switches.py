@@ -26,7 +26,7 @@ def switched(off: Recording, plain: Recording) -> None:
 
 @check("reasoning.off.quiet", MUST, spec="fault:PrimeIntellect-ai/verifiers/issues/538", needs=NEEDS)
 def test_off_quiet(reasoning_plain: Recording, reasoning_off: Recording) -> None:
-    """With thinking switched off there are no thoughts, under no key and in no tag."""
+    """With thinking switched off there is no reasoning, under no key and in no tag."""
     switched(reasoning_off, reasoning_plain)
     answer = said(reasoning_off)
     need(answer.content or answer.ended, "the answer holds no text, which another check judges")
@@ -63,14 +63,14 @@ def test_off_content_stream(reasoning_plain: Recording, reasoning_off_stream: Re
 def test_off_honoured(reasoning_off: Recording, reasoning_off_rendered: Recording) -> None:
     """With thinking switched off the prompt is the one that `/tokenize` counts."""
     used, counted = said(reasoning_off).usage.get("prompt_tokens"), reasoning_off_rendered.ok["count"]
-    need(used is not None, "the answer tells no tokens")
+    need(used is not None, "the answer reports no tokens")
 
     assert used == counted, f"{used} prompt tokens, /tokenize counts {counted}"
 
 
 @check("reasoning.off.default", MUST, spec="fault:ai-dynamo/dynamo/issues/11703", needs=NEEDS)
 def test_off_default(vllm_server: Server, reasoning_default: Recording) -> None:
-    """A server whose default switches thinking off gives no thoughts."""
+    """A server whose default switches thinking off gives no reasoning."""
     given = vllm_server.args.get("default-chat-template-kwargs")
     default = json.loads(given) if isinstance(given, str) else given
     off = isinstance(default, dict) and default.get("enable_thinking") is False
@@ -82,7 +82,7 @@ def test_off_default(vllm_server: Server, reasoning_default: Recording) -> None:
 
 @check("reasoning.cut.finish", MUST, spec="fault:vllm-project/vllm/issues/28266", needs=NEEDS)
 def test_cut_finish(reasoning_cut: Recording) -> None:
-    """Thoughts that the limit of tokens cuts finish with `length`."""
+    """Reasoning that the limit of tokens cuts finishes with `length`."""
     answer = said(reasoning_cut)
     limit = reasoning_cut.request.json["max_tokens"]
     need(answer.usage.get("completion_tokens") == limit, "nothing was cut")
@@ -92,11 +92,11 @@ def test_cut_finish(reasoning_cut: Recording) -> None:
 
 @check("reasoning.cut.place", MUST, spec="fault:vllm-project/vllm/issues/28266", needs=NEEDS)
 def test_cut_place(vllm_server: Server, reasoning_plain: Recording, reasoning_cut: Recording) -> None:
-    """Thoughts that the limit of tokens cuts are thoughts, and no text."""
-    only_if(not appends(vllm_server), "an append_think parser leaves the thoughts in the content on purpose")
+    """What the limit of tokens cuts in the reasoning is reasoning, and not text."""
+    only_if(not appends(vllm_server), "an append_think parser leaves the reasoning in the content on purpose")
     thoughts, answer = said(reasoning_plain).thoughts, said(reasoning_cut)
     need(answer.finish == "length", "nothing was cut")
-    need(len(thoughts) > len(answer.content), "a whole answer has no thoughts that could have been cut")
+    need(len(thoughts) > len(answer.content), "a whole answer has no reasoning that could have been cut")
     need(answer.content or answer.thoughts, "what was generated in so few tokens shows nowhere")
 
     assert not answer.content, f"content {clip(answer.content)}, reasoning {clip(answer.thoughts)}"
@@ -106,9 +106,9 @@ def test_cut_place(vllm_server: Server, reasoning_plain: Recording, reasoning_cu
 def test_cut_parity(
     reasoning_plain: Recording, reasoning_cut: Recording, reasoning_cut_stream: Recording
 ) -> None:
-    """Thoughts that the limit of tokens cuts are the same in both modes."""
+    """Reasoning that the limit of tokens cuts is the same in both modes."""
     whole, stream = said(reasoning_cut), said(reasoning_cut_stream)
-    need(said(reasoning_plain).thoughts, "there were no thoughts")
+    need(said(reasoning_plain).thoughts, "there was no reasoning")
     need(whole.finish == "length" or stream.finish == "length", "nothing was cut")
     both = [(one.thoughts, one.content, one.finish) for one in (stream, whole)]
 
@@ -117,7 +117,7 @@ def test_cut_parity(
 
 @check("reasoning.hidden.none", MUST, spec=SPEC, needs=NEEDS)
 def test_hidden(vllm_server: Server, reasoning_hidden: Recording) -> None:
-    """With `include_reasoning` false there are no thoughts in an answer."""
+    """With `include_reasoning` false there is no reasoning in an answer."""
     only_if(vllm_server.at_least("0.10.1"), "include_reasoning is known since 0.10.1")
     answer = said(reasoning_hidden)
 
@@ -126,7 +126,7 @@ def test_hidden(vllm_server: Server, reasoning_hidden: Recording) -> None:
 
 @check("reasoning.hidden.none-stream", MUST, spec=SPEC, needs=STREAM)
 def test_hidden_stream(vllm_server: Server, reasoning_hidden_stream: Recording) -> None:
-    """With `include_reasoning` false there are no thoughts in a stream."""
+    """With `include_reasoning` false there is no reasoning in a stream."""
     only_if(vllm_server.at_least("0.10.1"), "include_reasoning is known since 0.10.1")
     answer = said(reasoning_hidden_stream)
 
@@ -135,19 +135,19 @@ def test_hidden_stream(vllm_server: Server, reasoning_hidden_stream: Recording) 
 
 @check("reasoning.hidden.content", MUST, spec="fault:vllm-project/vllm/issues/48863", needs=NEEDS)
 def test_hidden_content(reasoning_plain: Recording, reasoning_hidden: Recording) -> None:
-    """Hiding the thoughts leaves the text."""
+    """Hiding the reasoning leaves the text."""
     plain, hidden = said(reasoning_plain), said(reasoning_hidden)
     need(plain.content and plain.ended and hidden.ended, "the answers did not come to their ends with text")
 
-    assert hidden.content.strip(), f"content is empty; with the thoughts shown it is {clip(plain.content)}"
+    assert hidden.content.strip(), f"content is empty; with the reasoning shown it is {clip(plain.content)}"
 
 
 @check("reasoning.typed-tag", MUST, spec=SPEC, needs=NEEDS)
 def test_typed_tag(vllm_server: Server, reasoning_cut: Recording, reasoning_typed_tag: Recording) -> None:
-    """A tag in the user's own message does not end the thoughts of the answer."""
-    only_if(not appends(vllm_server), "an append_think parser leaves the thoughts in the content on purpose")
+    """A tag in the user's own message does not end the reasoning of the answer."""
+    only_if(not appends(vllm_server), "an append_think parser leaves the reasoning in the content on purpose")
     usual, answer = said(reasoning_cut), said(reasoning_typed_tag)
-    need(usual.thoughts and not usual.content, "an answer as short as this holds no thoughts anyway")
+    need(usual.thoughts and not usual.content, "an answer as short as this holds no reasoning anyway")
     need(answer.thoughts or answer.content.strip(), "nothing was said")
 
     assert answer.thoughts, f"content {clip(answer.content)}, no reasoning"
@@ -163,4 +163,4 @@ def test_budget(reasoning_plain: Recording, reasoning_budget: Recording, vllm_se
     words = said(reasoning_budget).thoughts.split()
 
     # a word is a token at least
-    assert len(words) <= BUDGET, f"{len(words)} words of thought with a budget of {BUDGET} tokens"
+    assert len(words) <= BUDGET, f"{len(words)} words of reasoning with a budget of {BUDGET} tokens"

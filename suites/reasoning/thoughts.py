@@ -1,4 +1,4 @@
-"""How this suite reads an answer: thoughts and text apart, whole or streamed, under whichever key."""
+"""How this suite reads an answer: reasoning and text apart, whole or streamed, under whichever key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 KEYS = ("reasoning", "reasoning_content")
 
-#: What wraps thoughts, by the families of vLLM's reasoning parsers; no client is to see it.
+#: What wraps reasoning, by the families of vLLM's reasoning parsers; no client is to see it.
 TAGS = (
     "<think>", "</think>", "<mm:think>", "</mm:think>", "[THINK]", "[/THINK]", "<seed:think>",
     "</seed:think>", "<|channel|>", "<|channel>", "<channel|>", "<thought>", "</thought>",
@@ -34,7 +34,7 @@ class Said:
         thoughts: the reasoning.
         content: the text.
         finish: the finish reason; empty when none came.
-        keys: the keys under which thoughts came.
+        keys: the keys under which reasoning came.
         called: whether there are tool calls.
         usage: the usage of the answer, empty when it came without.
     """
@@ -54,7 +54,7 @@ class Said:
 
     @property
     def counted(self) -> int | None:
-        """The reasoning tokens that the usage tells."""
+        """The reasoning tokens that the usage reports."""
         count = (self.usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
         return count if isinstance(count, int) else None
 
@@ -107,7 +107,7 @@ def everything(recordings: Recordings, *prefixes: str) -> list[Said]:
 
 
 def expected_keys(server: Server) -> tuple[str, ...]:
-    """The keys under which this version sends thoughts."""
+    """The keys under which this version sends reasoning."""
     if server.at_least("0.16.0"):
         return ("reasoning",)
     return KEYS if server.at_least("0.11.1") else ("reasoning_content",)
@@ -119,7 +119,7 @@ def marked(text: str) -> list[str]:
 
 
 def appends(server: Server) -> bool:
-    """Whether the server's parser leaves thoughts in the content on purpose."""
+    """Whether the server's parser leaves reasoning in the content on purpose."""
     return str(server.args.get("reasoning-parser", "")).endswith("append_think")
 
 

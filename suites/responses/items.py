@@ -74,7 +74,7 @@ def ends(recording: Recording) -> list[Body]:
 
 
 def final(recording: Recording) -> Body:
-    """The response as a stream's last event tells it; empty when it does not."""
+    """The response as a stream's last event reports it; empty when it does not."""
     found = ends(recording)
     response = found[-1].get("response") if found else None
     return response if isinstance(response, dict) else {}
@@ -88,7 +88,7 @@ def items(response: Body, wanted: str = "") -> list[Body]:
 
 
 def text(item: Body) -> str:
-    """What an item says: text, thoughts or arguments."""
+    """What an item says: text, reasoning or arguments."""
     if item.get("type") == "function_call":
         return str(item.get("arguments") or "")
     parts = item.get("content")
@@ -100,7 +100,7 @@ def text(item: Body) -> str:
 
 
 def words(response: Body) -> str:
-    """All that a response says, thoughts included."""
+    """All that a response says, reasoning included."""
     return "".join(map(text, items(response)))
 
 

@@ -1,4 +1,4 @@
-"""Calls, formats and thoughts over this interface."""
+"""Calls, formats and reasoning over this interface."""
 
 from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, need, unexpected
 
@@ -60,7 +60,7 @@ def test_no_markup(vllm_server: Server, responses_call: Recording) -> None:
 
 @check("responses.call.streamed", MUST, spec=MARKUP, needs=STREAMED)
 def test_streamed(vllm_server: Server, responses_call_stream: Recording) -> None:
-    """In a stream, too, a required call is an item, and its markup is no text."""
+    """In a stream, too, a required call is an item, and its markup is not text."""
     applies(vllm_server, CALLS_FROM, "makes items of calls")
     told = [kind(event) for event in events(responses_call_stream)]
     need(told, "the stream held no event")
@@ -79,7 +79,7 @@ def test_streamed(vllm_server: Server, responses_call_stream: Recording) -> None
 
 @check("responses.call.joined", MUST, spec=CUT, needs=STREAMED)
 def test_joined(vllm_server: Server, responses_call_stream: Recording) -> None:
-    """A call's argument pieces, joined, are what its closing event and item tell."""
+    """A call's argument pieces, joined, are what its closing event and item give."""
     applies(vllm_server, CALLS_FROM, "makes items of calls")
     found = events(responses_call_stream)
     done = [e for e in found if kind(e) == "response.function_call_arguments.done"]
@@ -88,8 +88,8 @@ def test_joined(vllm_server: Server, responses_call_stream: Recording) -> None:
     made = [joined(responses_call_stream, e.get("output_index", -1)) or str(e.get("arguments")) for e in done]
     ended = [str(item.get("arguments")) for item in items(final(responses_call_stream), "function_call")]
 
-    assert told == made, f"joined {made!r:.100}, told {told!r:.100}"
-    assert told == ended, f"told {told!r:.100}, at the end {ended!r:.100}"
+    assert told == made, f"joined {made!r:.100}, reported {told!r:.100}"
+    assert told == ended, f"reported {told!r:.100}, at the end {ended!r:.100}"
 
 
 @check("responses.call.same", MUST, spec=CUT, needs=STREAMED)
@@ -132,7 +132,7 @@ def test_format(responses_format: Recording) -> None:
 
 @check("responses.reasoning.no-marks", MUST, spec=SPEC, needs=("responses", "reasoning"))
 def test_no_marks(responses_thinking: Recording, responses_thinking_stream: Recording) -> None:
-    """The marks around a model's thoughts are neither in its text nor its thoughts."""
+    """The marks around a model's reasoning are neither in its text nor its reasoning."""
     said = [words(responses_thinking.ok)]
     if responses_thinking_stream.status == 200:
         said.append(words(final(responses_thinking_stream)))
@@ -143,7 +143,7 @@ def test_no_marks(responses_thinking: Recording, responses_thinking_stream: Reco
 
 @check("responses.reasoning.first", MUST, spec=SPEC, needs=("responses", "reasoning"))
 def test_first(responses_thinking: Recording) -> None:
-    """Thoughts are an item before the message, and once."""
+    """Reasoning is an item before the message, and once."""
     kinds = [str(item.get("type")) for item in items(responses_thinking.ok)]
     need(kinds, "the answer held no item")
 
@@ -152,7 +152,7 @@ def test_first(responses_thinking: Recording) -> None:
 
 @check("responses.reasoning.counted", SHOULD, spec=SPEC, needs=("responses", "reasoning"))
 def test_counted(responses_thinking: Recording) -> None:
-    """The tokens of thoughts are counted as such."""
+    """The tokens of reasoning are counted as such."""
     need(items(responses_thinking.ok, "reasoning"), "the model did not think")
     details = responses_thinking.ok["usage"].get("output_tokens_details") or {}
 

@@ -1,4 +1,4 @@
-"""How an answer ends, and what is told about it."""
+"""How an answer ends, and what is reported about it."""
 
 from pytest_vllm import MUST, Recording, Recordings, Server, check, need
 
@@ -76,7 +76,7 @@ def test_item(responses_cut: Recording) -> None:
 
 @check("responses.completed.no-details", MUST, spec=SPEC, needs=NEEDS, exchanges=("responses.",))
 def test_no_details(vllm_recordings: Recordings) -> None:
-    """Only an incomplete answer tells what is missing, only a failed one an error."""
+    """Only an incomplete answer says what is missing, only a failed one an error."""
     answers = wholes(vllm_recordings)
     need(answers, "no request was answered")
     wrong = [

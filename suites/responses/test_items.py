@@ -133,7 +133,7 @@ def test_parts(vllm_server: Server, vllm_recordings: Recordings) -> None:
 
 @check("responses.items.joined", MUST, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_joined(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """The pieces of a text, joined, are the text that its closing event tells."""
+    """The pieces of a text, joined, are the text that its closing event gives."""
     closing = {kind_.replace(".delta", ".done") for kind_ in DELTAS.values()} - {
         "response.function_call_arguments.done"
     }
@@ -144,7 +144,9 @@ def test_joined(vllm_server: Server, vllm_recordings: Recordings) -> None:
         if kind(e) in closing
     ]
     need(told, "no stream closed a text")
-    wrong = [f"{key}: joined {here!r:.60}, told {there!r:.60}" for key, here, there in told if here != there]
+    wrong = [
+        f"{key}: joined {here!r:.60}, reported {there!r:.60}" for key, here, there in told if here != there
+    ]
 
     assert not wrong, listed(wrong)
 

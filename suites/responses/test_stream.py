@@ -240,7 +240,7 @@ def test_pieces(vllm_server: Server, responses_stream: Recording) -> None:
 
 @check("responses.stream.whole-end", SHOULD, spec=SPEC, needs=NEEDS, exchanges=AREA)
 def test_whole_end(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """The last event repeats the settings that the first one told."""
+    """The last event repeats the settings that the first one reported."""
     found = [r for r in answered(vllm_server, vllm_recordings) if final(r)]
     need(found, "no event ended a stream")
     names = ("model", "max_output_tokens", "temperature", "tool_choice")

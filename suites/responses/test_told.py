@@ -1,4 +1,4 @@
-"""What a response tells of its request and of itself, whole and at the end of a stream."""
+"""What a response reports of its request and of itself, whole and at the end of a stream."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_tools(vllm_recordings: Recordings) -> None:
     answers = [one for one in wholes(vllm_recordings) if one.request.json.get("tools")]
     need(answers, "no answered request offered tools")
     pairs = [(one.key, _tools(one.request.json), _tools(one.ok)) for one in answers]
-    wrong = [f"{key}: offered {asked}, told {told}"[:300] for key, asked, told in pairs if asked != told]
+    wrong = [f"{key}: offered {asked}, reported {told}"[:300] for key, asked, told in pairs if asked != told]
 
     assert not wrong, listed(wrong)
 
@@ -80,7 +80,7 @@ def test_stream_schema(vllm_server: Server, vllm_recordings: Recordings) -> None
 
 @check("responses.stream.same-settings", MUST, spec=SPEC, needs=NEEDS)
 def test_same_settings(vllm_server: Server, responses_again: Recording, responses_stream: Recording) -> None:
-    """The response that ends a stream tells the settings that a whole one tells."""
+    """The response that ends a stream reports the settings that a whole one reports."""
     applies(vllm_server, STREAMS_FROM, "streams responses")
     need(final(responses_stream), "the stream ended without a response")
     whole, streamed = responses_again.ok, final(responses_stream)

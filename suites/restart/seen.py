@@ -25,5 +25,5 @@ def cache_tokens(scraped: Recording) -> int:
     labels = Metrics(scraped.text).labels("vllm:cache_config_info")
     need(labels, "cache_config_info is not there")
     told = {name: int(value) for name, value in labels.items() if value.isdigit()}
-    need("num_gpu_blocks" in told and "block_size" in told, "cache_config_info tells no number of blocks")
+    need("num_gpu_blocks" in told and "block_size" in told, "cache_config_info gives no number of blocks")
     return told.get("kv_cache_size_tokens") or told["num_gpu_blocks"] * told["block_size"]

@@ -57,10 +57,10 @@ def test_given_back(vllm_restart: Restart | None, vllm_server: Server, vllm_log:
     """A server that has ended has given its weights' and its cache's memory back."""
     assert restarted(vllm_restart, vllm_server)
     back = vllm_restart.given_back
-    only_if(back is not None, "nobody here can tell how much of the accelerator's memory is free")
+    only_if(back is not None, "nobody here can say how much of the accelerator's memory is free")
     text = "\n".join(line for _, line in vllm_log)
     told = [[float(size) for size in sizes.findall(text)] for sizes in (WEIGHTS, CACHE)]
-    need(all(told), "the log does not tell how much memory weights and cache take")
+    need(all(told), "the log does not report how much memory weights and cache take")
     held = max(told[0]) + max(told[1])
     observe("given back", f"{back:.1f} GiB of {held:.1f}")
 

@@ -51,7 +51,7 @@ class Said:
 
     @property
     def thought(self) -> Any:
-        """The reasoning tokens that the usage tells; None when it does not."""
+        """The reasoning tokens that the usage reports; None when it does not."""
         return (self.usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
 
 
@@ -62,7 +62,7 @@ _ELSEWHERE = (401, 403, 404, 408, 429, 501, 502, 503, 504)
 def refusal(recording: Recording) -> str:
     """How a request that every server must take was refused; empty where it was not.
 
-    A text of a model is no reason for a status: what a parser raises over it becomes one.
+    A text of a model is not a reason for a status: what a parser raises over it becomes one.
     """
     status = recording.status or 0
     if status in _ELSEWHERE or status < (400 if recording.request.expect == 200 else 500):
@@ -149,11 +149,11 @@ def _text(arguments: Any) -> str:
 
 
 def against(found: Said, script: Script, opening: str = "") -> list[str]:
-    """How an answer differs from its script: calls, text, thoughts, finish reason.
+    """How an answer differs from its script: calls, text, reasoning, finish reason.
 
-    Blanks between the parts are the template's affair: text and thoughts are compared without them at their
-    ends. Text before and after calls is one content. The marker that opens thoughts, where it leaks into
-    them, is `scripted.thoughts.opening`'s to blame, and passed over here.
+    Blanks between the parts are the template's affair: text and reasoning are compared without them at their
+    ends. Text before and after calls is one content. The marker that opens reasoning, where it leaks into
+    it, is `scripted.thoughts.opening`'s to blame, and passed over here.
     """
     wrong = [f"error {one[:200]}" for one in found.errors]
     wrong += call_faults(found.calls, [(call.name, call.arguments) for call in script.calls])
@@ -170,7 +170,7 @@ def against(found: Said, script: Script, opening: str = "") -> list[str]:
 
 
 def without(thoughts: str, opening: str) -> str:
-    """Thoughts without the marker that opens them."""
+    """Reasoning without the marker that opens it."""
     return thoughts.strip().removeprefix(opening.strip())
 
 

@@ -88,7 +88,7 @@ def scripted_answer_once(server: Server, scripted_answer: Case) -> Request:
 
 @exchange("scripted.thoughts.late", alone=True)
 def scripted_thoughts_late(server: Server) -> Request:
-    """Thoughts after an empty line, several tokens to an event, so that their marker never comes alone.
+    """Reasoning after an empty line, several tokens to an event, so that its marker never comes alone.
 
     Alone: a busy server joins events as it likes.
     """
@@ -123,7 +123,7 @@ def scripted_stop_stream(server: Server, scripted_stop: Case) -> Request:
 
 @exchange("scripted.shape.whole")
 def scripted_shape_whole(server: Server, scripted_shape: Case) -> Request:
-    """Thoughts that are not closed, empty, given twice, or hold a call."""
+    """Reasoning that is not closed, empty, given twice, or holds a call."""
     return say(server, odd_text(server, scripted_shape.id))
 
 
@@ -284,7 +284,7 @@ def scripted_turn_second(server: Server, scripted_turn_first: Recording) -> Requ
 
 @exchange("scripted.hidden.whole")
 def scripted_hidden_whole(server: Server) -> Request:
-    """Thoughts that the client does not want to see."""
+    """Reasoning that the client does not want to see."""
     return say(server, text_of(server, spoken(server, "Done.")), include_reasoning=False)
 
 
@@ -296,7 +296,7 @@ def scripted_hidden_stream(server: Server) -> Request:
 
 @exchange("scripted.quiet.whole")
 def scripted_quiet_whole(server: Server) -> Request:
-    """Text without thoughts, with thinking switched off in the prompt."""
+    """Text without reasoning, with thinking switched off in the prompt."""
     return say(server, text_of(server, spoken(server, "Done.", thinking=None)), chat_template_kwargs=QUIET)
 
 
@@ -309,7 +309,7 @@ def scripted_quiet_stream(server: Server) -> Request:
 
 @exchange("scripted.form.whole")
 def scripted_form_whole(server: Server) -> Request:
-    """Thoughts, then JSON as the schema says."""
+    """Reasoning, then JSON as the schema says."""
     return formed(server, '{"sum": 12}', streams=False)
 
 
@@ -321,7 +321,7 @@ def scripted_form_stream(server: Server) -> Request:
 
 @exchange("scripted.form.bare")
 def scripted_form_bare(server: Server) -> Request:
-    """The same without what opens a text: a grammar may begin right after the thoughts."""
+    """The same without what opens a text: a grammar may begin right after the reasoning."""
     return formed(server, '{"sum": 12}', streams=False, bare=True)
 
 

@@ -17,7 +17,7 @@ from .answers import said, short
 if TYPE_CHECKING:
     from pytest_vllm import Case, Recording
 
-#: Shapes of thoughts that a grammar of calls has no place for.
+#: Shapes of reasoning that a grammar of calls has no place for.
 ODD_SHAPES = ("twice", "call-inside", "call-unclosed")
 
 

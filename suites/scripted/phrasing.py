@@ -1,4 +1,4 @@
-"""The texts behind the exchanges: calls that are cut, stopped, forced or replayed, odd thoughts."""
+"""The texts behind the exchanges: calls that are cut, stopped, forced or replayed, odd reasoning."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def cut_at(server: Server, number: int) -> tuple[list[str], int]:
 
 
 def stop_texts(where: str) -> tuple[str, str, str]:
-    """Content, argument and thought, one of them with the stop string in it."""
+    """Content, argument and reasoning, one of them with the stop string in it."""
     content, argument, thought = (
         f"{name} up to {STOP if name == where else 'here'} now" for name in ("content", "argument", "thought")
     )
@@ -70,7 +70,7 @@ def stopped(server: Server, where: str) -> str:
 
 
 def odd_text(server: Server, shape: str) -> str:
-    """Thoughts in a shape that models produce and nobody wants."""
+    """Reasoning in a shape that models produce and nobody wants."""
     written = {
         name: text_of(server, spoken(server, content, thinking=thinking))
         for name, thinking, content in (
@@ -132,7 +132,7 @@ def calls_of(*calls: Call) -> list[dict[str, Any]]:
 
 
 def formed(server: Server, text: str, *, streams: bool, bare: bool = False) -> Request:
-    """An answer under a schema, after thoughts and, unless it is bare, after what opens a text."""
+    """An answer under a schema, after reasoning and, unless it is bare, after what opens a text."""
     form = {"type": "json_schema", "json_schema": {"name": "form", "schema": FORM}}
     opened = text_of(server, spoken(server, _TEXT)).partition(_TEXT)[0]
     before = (text_of(server, spoken(server)) if bare else opened).rstrip()

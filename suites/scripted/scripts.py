@@ -23,7 +23,7 @@ ASKED = "Go on."
 
 
 def script_of(server: Server, case: Case) -> Script:
-    """What a case says. Without a reasoning parser there are no thoughts in it."""
+    """What a case says. Without a reasoning parser there is no reasoning in it."""
     thinking = case.get("thinking", THOUGHT) if server.args.get("reasoning-parser") else None
     calls = tuple(Call(one["name"], one["arguments"]) for one in case.get("calls", ()))
     return Script(thinking, case.get("content", ""), calls, case.get("after", ""))
@@ -51,12 +51,12 @@ def faults(server: Server, script: Script, found: Said) -> list[str]:
 
 
 def opening_of(server: Server) -> str:
-    """What a model of the server's parser writes before its thoughts."""
+    """What a model of the server's parser writes before its reasoning."""
     return markup_of_thoughts(server)[0]
 
 
 def markup_of_thoughts(server: Server) -> tuple[str, str]:
-    """What a model of the server's parser writes before and after its thoughts."""
+    """What a model of the server's parser writes before and after its reasoning."""
     return Writer.of(server.args).around
 
 

@@ -1,4 +1,4 @@
-"""What a script says comes back: its calls, its text and its thoughts, however it is split and sent."""
+"""What a script says comes back: its calls, its text and its reasoning, however it is split and sent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_whole(
     scripted_answer_whole: Recording,
     scripted_forbidden: Recording,
 ) -> None:
-    """A whole answer holds the calls, the text and the thoughts that the model wrote."""
+    """A whole answer holds the calls, the text and the reasoning that the model wrote."""
     sayable(scripted_answer_whole, scripted_forbidden, may_be=odd(scripted_answer))
     wrong = faults(vllm_server, script_of(vllm_server, scripted_answer), said(scripted_answer_whole))
 
@@ -37,7 +37,7 @@ def test_stream(
     scripted_answer_stream: Recording,
     scripted_forbidden: Recording,
 ) -> None:
-    """A stream joins to the calls, the text and the thoughts that the model wrote."""
+    """A stream joins to the calls, the text and the reasoning that the model wrote."""
     sayable(scripted_answer_stream, scripted_forbidden, may_be=odd(scripted_answer))
     wrong = faults(vllm_server, script_of(vllm_server, scripted_answer), said(scripted_answer_stream))
 
@@ -94,13 +94,13 @@ def test_once(
     exchanges=(WHOLE,),
 )
 def test_opening(vllm_server: Server, vllm_recordings: Recordings, scripted_thoughts_late: Recording) -> None:
-    """The marker that opens thoughts is no part of them, with other tokens or alone."""
+    """The marker that opens reasoning is not part of it, with other tokens or alone."""
     opening = opening_of(vllm_server).strip()
-    only_if(opening, "thoughts of this parser begin without a marker")
+    only_if(opening, "reasoning of this parser begins without a marker")
     whole = [one for one in vllm_recordings.of(WHOLE) if one.status == 200]
-    # some readers know thoughts at the beginning of an answer alone: an empty line before makes them text
+    # some readers know reasoning at the beginning of an answer alone: an empty line before makes it text
     told = [*whole, *([scripted_thoughts_late] if said(scripted_thoughts_late).thoughts else [])]
-    need(any(said(one).thoughts for one in told), "no answer holds thoughts")
+    need(any(said(one).thoughts for one in told), "no answer holds reasoning")
     wrong = [f"{one.key}: {short(said(one).thoughts)}" for one in told if opening in said(one).thoughts]
 
     assert not wrong, listed(wrong)
@@ -108,7 +108,7 @@ def test_opening(vllm_server: Server, vllm_recordings: Recordings, scripted_thou
 
 @check("scripted.answer.alike", SHOULD, spec=SPEC, needs=STREAM, exchanges=(WHOLE, STREAMED))
 def test_alike(vllm_recordings: Recordings) -> None:
-    """Text and thoughts are the same to the letter, blanks too, streamed or whole."""
+    """Text and reasoning are the same to the letter, blanks too, streamed or whole."""
     wrong = []
     # how text before and after calls is joined is nobody's promise
     plain = {f"{WHOLE}{case.id}]" for case in answer_rows() if not case["after"]}

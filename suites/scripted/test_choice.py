@@ -16,7 +16,7 @@ SPEC = "openai:chat/create#tool_choice"
 FORMAT = "openai:chat/create#response_format"
 NEEDS = ("chat", "scripted")
 STREAM = (*NEEDS, "stream")
-#: Reasoning parsers of models whose templates close the thought when a request switches thinking off.
+#: Reasoning parsers of models whose templates close the reasoning when a request switches thinking off.
 SWITCHED = ("qwen3", "glm45", "holo2", "deepseek_v3")
 
 
@@ -42,7 +42,7 @@ def test_forced(  # noqa: PLR0917 - one for each form
     scripted_forced_json: Recording,
     scripted_forced_listed: Recording,
 ) -> None:
-    """A forced call comes back as it was written, and the thoughts before it."""
+    """A forced call comes back as it was written, and the reasoning before it."""
     del scripted_force
     found = accepted(
         scripted_forced_native, scripted_forced_apart, scripted_forced_json, scripted_forced_listed
@@ -61,7 +61,7 @@ def test_forced_stream(  # noqa: PLR0917 - one for each form
     scripted_forced_json_stream: Recording,
     scripted_forced_listed_stream: Recording,
 ) -> None:
-    """A forced call is streamed as it was written, and the thoughts before it."""
+    """A forced call is streamed as it was written, and the reasoning before it."""
     del scripted_force
     found = accepted(
         scripted_forced_native_stream,
@@ -155,7 +155,7 @@ def test_second(vllm_server: Server, scripted_turn_second: Recording) -> None:
 
 @check("scripted.hidden.whole", MUST, spec="vllm:features/reasoning_outputs", needs=(*NEEDS, "reasoning"))
 def test_hidden(scripted_hidden_whole: Recording, scripted_forbidden: Recording) -> None:
-    """Thoughts that are not wanted are left out of a whole answer, and its text stays."""
+    """Reasoning that is not wanted is left out of a whole answer, and its text stays."""
     sayable(scripted_hidden_whole, scripted_forbidden)
     found = said(scripted_hidden_whole)
 
@@ -164,7 +164,7 @@ def test_hidden(scripted_hidden_whole: Recording, scripted_forbidden: Recording)
 
 @check("scripted.hidden.stream", MUST, spec="vllm:features/reasoning_outputs", needs=(*STREAM, "reasoning"))
 def test_hidden_stream(scripted_hidden_stream: Recording, scripted_forbidden: Recording) -> None:
-    """Thoughts that are not wanted are left out of a stream, and its text stays."""
+    """Reasoning that is not wanted is left out of a stream, and its text stays."""
     sayable(scripted_hidden_stream, scripted_forbidden)
     found = said(scripted_hidden_stream)
 
@@ -190,13 +190,13 @@ def test_quiet_stream(vllm_server: Server, scripted_quiet_stream: Recording) -> 
 
 
 def switches(server: Server) -> bool:
-    """Whether a request can switch the thoughts of the parser's models off."""
+    """Whether a request can switch the reasoning of the parser's models off."""
     return str(server.args.get("reasoning-parser", "")) in SWITCHED
 
 
 @check("scripted.form.whole", MUST, spec=FORMAT, needs=(*NEEDS, "structured-output"))
 def test_form(vllm_server: Server, scripted_form_whole: Recording, scripted_form_bare: Recording) -> None:
-    """JSON under a schema comes back as it was written, the thoughts before it apart."""
+    """JSON under a schema comes back as written, the reasoning before it apart."""
     wrong = form_faults(vllm_server, taken(scripted_form_whole, scripted_form_bare))
 
     assert not wrong, listed(wrong)
@@ -206,7 +206,7 @@ def test_form(vllm_server: Server, scripted_form_whole: Recording, scripted_form
 def test_form_stream(
     vllm_server: Server, scripted_form_stream: Recording, scripted_form_bare_stream: Recording
 ) -> None:
-    """JSON under a schema is streamed as it was written, the thoughts before it apart."""
+    """JSON under a schema is streamed as written, the reasoning before it apart."""
     wrong = form_faults(vllm_server, taken(scripted_form_stream, scripted_form_bare_stream))
 
     assert not wrong, listed(wrong)
@@ -219,7 +219,7 @@ def taken(one: Recording, other: Recording) -> Said:
 
 
 def form_faults(server: Server, found: Said) -> list[str]:
-    """How an answer differs from the thoughts and the JSON that were written."""
+    """How an answer differs from the reasoning and the JSON that were written."""
     wrong = [f"error {one[:100]}" for one in found.errors]
     try:
         value = json.loads(found.content)

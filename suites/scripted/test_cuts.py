@@ -63,7 +63,7 @@ def test_always_length(vllm_server: Server, vllm_recordings: Recordings) -> None
 
 
 def finish_faults(told: list[tuple[str, Said]]) -> list[str]:
-    """Answers that do not tell that they were cut although no complete call is in them."""
+    """Answers that do not say that they were cut although no complete call is in them."""
     return [
         f"{key}: {one.finish!r}"
         for key, one in told
@@ -107,7 +107,7 @@ def test_stream_markup(vllm_server: Server, vllm_recordings: Recordings) -> None
 
 @check("scripted.cut.thoughts", MUST, spec=SPEC, needs=(*NEEDS, "reasoning"), exchanges=("scripted.cut.",))
 def test_thoughts(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """A cut in the call leaves the thoughts before it as they are."""
+    """A cut in the call leaves the reasoning before it as it is."""
     told, opening = cuts(vllm_server, vllm_recordings, "scripted.cut."), opening_of(vllm_server)
     wrong = [
         f"{key}: {short(one.thoughts)}" for key, one in told if without(one.thoughts, opening).strip() != "Hm"
@@ -148,11 +148,11 @@ def test_stop_stream(vllm_server: Server, scripted_stop: Case, scripted_stop_str
 def stop_faults(server: Server, where: str, found: Said) -> list[str]:
     """How an answer differs from its script up to the stop string.
 
-    What a cut call looks like is another check's; of it only the thoughts and the text before are looked at.
+    What a cut call looks like is another check's; of it only the reasoning and the text before are looked at.
     """
     content, argument, thought = stop_texts(where)
     reads = Writer.of(server.args).reasoning is not None
-    only_if(reads or where != "thought", "without a reasoning parser no thoughts are said")
+    only_if(reads or where != "thought", "without a reasoning parser no reasoning is said")
     meant = {
         "thought": (thought, ""),
         "content": (thought, content),

@@ -15,7 +15,7 @@ MESSAGES = ("messages", "scripted")
 
 @check("scripted.response.whole", MUST, spec="openai:responses/object", needs=RESPONSES)
 def test_response(vllm_server: Server, scripted_rendering: Case, scripted_response_whole: Recording) -> None:
-    """A whole response holds the calls, text and thoughts that the model wrote."""
+    """A whole response holds the calls, text and reasoning that the model wrote."""
     only_if(vllm_server.at_least(RESPONSES_SINCE), f"Responses carry scripts since {RESPONSES_SINCE}")
     script = script_of(vllm_server, scripted_rendering)
     wrong = faults(vllm_server, script, response(scripted_response_whole))
@@ -51,7 +51,7 @@ def test_response_end(
 
 @check("scripted.message.whole", MUST, spec="anthropic:messages", needs=MESSAGES)
 def test_message(vllm_server: Server, scripted_rendering: Case, scripted_message_whole: Recording) -> None:
-    """A whole message holds the calls, the text and the thoughts that the model wrote."""
+    """A whole message holds the calls, text and reasoning that the model wrote."""
     only_if(vllm_server.at_least(MESSAGES_SINCE), f"Messages carry scripts since {MESSAGES_SINCE}")
     script = script_of(vllm_server, scripted_rendering)
     wrong = faults(vllm_server, script, message(scripted_message_whole))

@@ -1,4 +1,4 @@
-"""Thoughts in shapes that models produce and nobody wants: nothing is lost, and nothing made of them."""
+"""Reasoning in shapes that models produce and nobody wants: nothing is lost, and nothing made of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SPEC = "vllm:features/reasoning_outputs"
 NEEDS = ("chat", "scripted", "reasoning")
 STREAM = (*NEEDS, "stream")
 
-#: Words that must come back, by shape: of the thoughts, of the content; in either where it is not decided.
+#: Words that must come back, by shape: of the reasoning, of the content; in either where it is not decided.
 WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "unclosed": ((), (), ("one two",)),
     "empty": ((), ("Done.",), ()),
@@ -44,7 +44,7 @@ def lost(shape: str, found: Said) -> list[str]:
 
 @check("scripted.shape.whole", MUST, spec=SPEC, needs=NEEDS)
 def test_whole(scripted_shape: Case, scripted_shape_whole: Recording, scripted_forbidden: Recording) -> None:
-    """A whole answer loses no thought and no text, in whatever shape thoughts are."""
+    """A whole answer loses no reasoning and no text, in whatever shape reasoning is."""
     sayable(scripted_shape_whole, scripted_forbidden, may_be=scripted_shape.id in ODD_SHAPES)
     wrong = lost(scripted_shape.id, said(scripted_shape_whole))
 
@@ -55,7 +55,7 @@ def test_whole(scripted_shape: Case, scripted_shape_whole: Recording, scripted_f
 def test_stream(
     scripted_shape: Case, scripted_shape_stream: Recording, scripted_forbidden: Recording
 ) -> None:
-    """A stream loses no thought and no text, in whatever shape thoughts are."""
+    """A stream loses no reasoning and no text, in whatever shape reasoning is."""
     sayable(scripted_shape_stream, scripted_forbidden, may_be=scripted_shape.id in ODD_SHAPES)
     wrong = lost(scripted_shape.id, said(scripted_shape_stream))
 
@@ -66,7 +66,7 @@ def test_stream(
 def test_alike(
     scripted_shape: Case, scripted_shape_whole: Recording, scripted_shape_stream: Recording
 ) -> None:
-    """Thoughts in an odd shape are told apart the same way, streamed or whole."""
+    """Reasoning in an odd shape is told apart the same way, streamed or whole."""
     del scripted_shape
     whole, stream = said(scripted_shape_whole), said(scripted_shape_stream)
     need(not whole.errors + stream.errors, "the server broke one of the answers off")
@@ -85,13 +85,13 @@ def test_alike(
     exchanges=("scripted.shape.whole[", "scripted.shape.stream["),
 )
 def test_call_in_thought(vllm_recordings: Recordings) -> None:
-    """A call that stands within thoughts is a thought, and is not made."""
+    """A call that stands within reasoning is reasoning, and is not made."""
     told = [
         *vllm_recordings.of("scripted.shape.whole[call-"),
         *vllm_recordings.of("scripted.shape.stream[call-"),
     ]
     answered = [one for one in told if one.status == 200]
-    need(answered, "no thought with a call in it was answered")
+    need(answered, "no reasoning with a call in it was answered")
     wrong = [f"{one.key}: {call.name} {call.arguments}" for one in answered for call in said(one).calls]
 
     assert not wrong, listed(wrong)

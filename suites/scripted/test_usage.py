@@ -28,7 +28,7 @@ def test_exact(vllm_server: Server, vllm_recordings: Recordings) -> None:
             spent = found.spent
             seen += spent is not None
             wrong += [f"{one.key}: {spent}, not {meant}"] if spent != meant else []
-    need(seen, "no stream tells its usage")
+    need(seen, "no stream reports its usage")
 
     assert not wrong, listed(wrong)
 
@@ -72,7 +72,7 @@ def test_cut(vllm_server: Server, vllm_recordings: Recordings) -> None:
     exchanges=(SPLIT,),
 )
 def test_thoughts(vllm_server: Server, vllm_recordings: Recordings) -> None:
-    """Where an answer tells its reasoning tokens, they are those of the thoughts."""
+    """Where an answer reports its reasoning tokens, they are those of the reasoning."""
     wrong, seen = [], 0
     around = sum(
         tokens_in(vllm_server, pieces_of(vllm_server, text)) for text in markup_of_thoughts(vllm_server)
@@ -85,7 +85,7 @@ def test_thoughts(vllm_server: Server, vllm_recordings: Recordings) -> None:
             seen += 1
             if not meant <= count <= meant + around:
                 wrong.append(f"{one.key}: {count}, not {meant} (and {around} of markup at most)")
-    only_if(seen, "no answer tells its reasoning tokens")
+    only_if(seen, "no answer reports its reasoning tokens")
 
     assert not wrong, listed(wrong)
 

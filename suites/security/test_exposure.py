@@ -106,7 +106,7 @@ def test_cross_origin(security_cross_origin: Recording) -> None:
 
 @check("security.server-header", INFO, spec="rfc9110:section-10.2.4")
 def test_server_header(security_cross_origin: Recording) -> None:
-    """The header `Server` tells no version."""
+    """The header `Server` reports no version."""
     security_cross_origin.answered()
     value = security_cross_origin.header("server")
 

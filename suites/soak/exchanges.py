@@ -14,11 +14,11 @@ QUARTERS = 4
 
 
 def capacity(scrape: str) -> int:
-    """Tokens that the cache holds. Raises Undecided where that is not told."""
+    """Tokens that the cache holds. Raises Undecided where that is not reported."""
     labels = Metrics(scrape).labels("vllm:cache_config_info")
     blocks, size = labels.get("num_gpu_blocks", ""), labels.get("block_size", "")
     if not (blocks.isdigit() and size.isdigit()):
-        undecided("cache_config_info tells no number of blocks")
+        undecided("cache_config_info gives no number of blocks")
     return int(blocks) * int(size)
 
 
@@ -102,7 +102,7 @@ def soak_longest(server: Server) -> Request:
     """The longest prompt that leaves room for a token, however long the context is."""
     tokens = (server.max_model_len or 0) - 1
     if tokens < 1:
-        undecided("/v1/models does not tell the context length")
+        undecided("/v1/models does not report the context length")
     body = server.completion([FIRST + number % 50 for number in range(tokens)], max_tokens=1).json
     return Request("POST", "/v1/completions", json=body, timeout=900.0)
 

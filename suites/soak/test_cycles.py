@@ -13,7 +13,7 @@ CACHE = ("completions", "metrics", "prefix-cache")
 
 
 def hits(recording: Recording) -> float:
-    """Prompt tokens that were found. Raises Undecided where that cannot be told."""
+    """Prompt tokens that were found. Raises Undecided where that cannot be known."""
     need(recording.status == 200, f"{recording.key} was answered with {recording.status or recording.error}")
     need(recording.metrics_before and recording.metrics_after, "the metrics were not scraped")
     before, after = Metrics(recording.metrics_before or ""), Metrics(recording.metrics_after or "")
@@ -53,7 +53,7 @@ def test_refills(
 )
 def test_longest(vllm_server: Server, soak_longest: Recording) -> None:
     """The longest prompt that the context allows is answered, however long that is."""
-    only_if(vllm_server.max_model_len, "/v1/models does not tell the context length")
+    only_if(vllm_server.max_model_len, "/v1/models does not report the context length")
     soak_longest.answered()
     status, sent = soak_longest.status, len(soak_longest.request.json["prompt"])
 

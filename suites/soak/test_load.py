@@ -80,7 +80,7 @@ def test_preempted(soak_load: Measured) -> None:
 
 def steady(points: list[tuple[float, float]], what: str) -> str:
     """What is wrong with bytes over the load; empty when they did not grow. Raises Undecided or NotRun."""
-    only_if(points, f"nothing here tells the {what} of the server")
+    only_if(points, f"nothing here reports the {what} of the server")
     points = points[len(points) // 4 :]  # the first quarter is still warming up
     found = growth(points)
     need(found, f"{len(points)} readings of the {what} are too few: let it run longer")

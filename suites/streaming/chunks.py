@@ -31,7 +31,7 @@ def unreadable(event: Event) -> str:
 
 
 def chunks(stream: Recording) -> list[dict[str, Any]]:
-    """The chunks of a stream: its JSON objects that are no errors."""
+    """The chunks of a stream: its JSON objects that are not errors."""
     return [delta for delta in stream.deltas if isinstance(delta, dict) and "error" not in delta]
 
 

@@ -27,7 +27,7 @@ def test_cached_part(vllm_recordings: Recordings) -> None:
         for usage in usages(r)
         if isinstance(usage.get("prompt_tokens_details"), dict)
     ]
-    need(found, "no stream told of its prompt's tokens")
+    need(found, "no stream reported its prompt's tokens")
     wrong = [
         f"{key}: {cached!r} of {whole}"
         for key, whole, cached in found

@@ -108,23 +108,23 @@ def test_json(vllm_recordings: Recordings) -> None:
 
 @check("structured.thinking.valid", MUST, spec="fault:vllm-project/vllm/issues/50948", needs=THINKING)
 def test_thinking_valid(structured_thinking: Recording) -> None:
-    """After its thoughts a model fills in the form, in the content."""
+    """After its reasoning a model fills in the form, in the content."""
     choice, thoughts = _choice(structured_thinking), _thoughts(structured_thinking).strip()
     text = text_in(choice)
 
     assert text or schema_fault(thoughts, LIGHT), f"the form stands in the reasoning: {thoughts[:120]!r}"
-    need(text, f"the thoughts did not end: {thoughts[-120:]!r}")
+    need(text, f"the reasoning did not end: {thoughts[-120:]!r}")
     _judge(text, choice["finish_reason"])
 
 
 @check("structured.thinking.kept", MUST, spec="fault:vllm-project/vllm/issues/47027", needs=THINKING)
 def test_thinking_kept(structured_thinking: Recording, structured_thinking_free: Recording) -> None:
-    """A schema does not take a model's thoughts away."""
+    """A schema does not take a model's reasoning away."""
     free = _thoughts(structured_thinking_free)
     only_if(free, "the model thinks without a schema neither")
     kept = _thoughts(structured_thinking)
 
-    assert kept.strip(), f"thoughts without a schema: {free[:60]!r}; none with it"
+    assert kept.strip(), f"reasoning without a schema: {free[:60]!r}; none with it"
 
 
 def _thoughts(answer: Recording) -> str:

@@ -90,7 +90,7 @@ def test_keyword(keyword_case: Case, structured_keyword: Recording) -> None:
 
 @check("structured.schema.keyword-survived", MUST, spec=KEYWORDS, needs=NEEDS)
 def test_keyword_survived(keyword_case: Case, structured_keyword: Recording) -> None:  # noqa: ARG001
-    """A keyword of JSON Schema is no server error."""
+    """A keyword of JSON Schema is not a server error."""
     structured_keyword.answered()
 
     assert structured_keyword.status in (200, 400), (
@@ -138,7 +138,7 @@ def test_object(structured_object: Recording) -> None:
 
 
 def text_in(choice: Any) -> str:
-    """The text of a chat or completion choice, thoughts left out."""
+    """The text of a chat or completion choice, reasoning left out."""
     return str((choice["message"].get("content") if "message" in choice else choice.get("text")) or "")
 
 

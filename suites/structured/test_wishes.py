@@ -129,7 +129,7 @@ def test_tag(vllm_recordings: Recordings, vllm_server: Server) -> None:
     need(text, "the answer is empty")
     words = ['<answer>"left"</answer>', '<answer>"right"</answer>']
 
-    assert any(word.startswith(text) for word in words), f"{text!r} is no beginning of {words}"
+    assert any(word.startswith(text) for word in words), f"{text!r} is not a beginning of {words}"
 
 
 @check("structured.legacy.known", INFO, spec="fault:vllm-project/vllm/issues/53975", needs=NEEDS)
@@ -147,7 +147,7 @@ def test_legacy_known(legacy_case: Case, structured_legacy: Recording) -> None:
 def _matches(pattern: str, answer: Recording) -> None:
     (choice,) = answer.ok["choices"]
     text = text_in(choice).strip()
-    need(text or choice["finish_reason"] != "length", "the thoughts took all tokens")
+    need(text or choice["finish_reason"] != "length", "the reasoning took all tokens")
 
     assert re.fullmatch(pattern, text), f"{text!r} is not within {pattern!r}"
 

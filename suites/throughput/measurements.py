@@ -27,7 +27,7 @@ FEW, MANY = 16, 128
 PATIENCE = 300.0
 #: Requests at once, as a multiple of what the server batches, when it is overloaded.
 OVERLOAD = 4
-#: Sequences beyond which that many connections are no quick check.
+#: Sequences beyond which that many connections are not a quick check.
 MOST = 512
 #: Seconds in which a fixed number of requests is to be over.
 CROWD = 60.0
@@ -130,7 +130,7 @@ def streams_of(case: Case, server: Server, profile: Profile) -> int:
     streams = int((full or 0) if case["streams"] == "full" else case["streams"])
     only_if(full is None or streams <= full, f"the server batches {full} sequences")
     only_if(case["streams"] != "full" or streams not in (8, 32), f"the same as [{streams}]")
-    only_if(streams <= MOST, f"{streams} streams are no quick check")
+    only_if(streams <= MOST, f"{streams} streams are not a quick check")
     promised = bound is not None and bound.load.streams == streams
     only_if(
         not server.simulated or streams == full or promised,
@@ -205,7 +205,7 @@ def throughput_overload(server: Server) -> Workload:
     full = server.max_num_seqs
     only_if(full, "how many sequences the server batches is not known")
     streams = OVERLOAD * (full or 0)
-    only_if(streams <= OVERLOAD * MOST, f"{streams} streams are no quick check")
+    only_if(streams <= OVERLOAD * MOST, f"{streams} streams are not a quick check")
     kind = Kind("crowd", Prompts(tokens=32), FEW)
     return Workload(streams=streams, requests=streams, kinds=(kind,), seconds=CROWD)
 

@@ -1,4 +1,4 @@
-"""One choice of an answer, whole or streamed, read the same way: text, thoughts, calls, finish reason."""
+"""One choice of an answer, whole or streamed, read the same way: text, reasoning, calls, finish reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Answer:
     Args:
         key: of the recording.
         content: the text; empty when there is none.
-        reasoning: the thoughts, under whichever key; empty when there are none.
+        reasoning: the reasoning, under whichever key; empty when there are none.
         calls: in the order of their indices.
         finish: the finish reason; empty when none came.
         spent: generated tokens of all choices; None when the answer does not tell.

@@ -23,18 +23,18 @@ def parsed(call: Call) -> Any:
 
 
 def object_fault(call: Call) -> str:
-    """Why a call's arguments are no JSON object; empty when they are one."""
+    """Why a call's arguments are not a JSON object; empty when they are one."""
     try:
         value = parsed(call)
     except ValueError as error:
-        return f"{call.name}: arguments {short(call.arguments)} are no JSON ({error})"
+        return f"{call.name}: arguments {short(call.arguments)} are not JSON ({error})"
     if not isinstance(value, dict):
-        return f"{call.name}: arguments {short(call.arguments)} are no object"
+        return f"{call.name}: arguments {short(call.arguments)} are not an object"
     return ""
 
 
 def schema_fault(call: Call, schemas: Mapping[str, Any]) -> str:
-    """How a call's arguments break the schema of its tool; empty when they do not, or are no object."""
+    """How a call's arguments break the schema of its tool; empty when they do not, or are not an object."""
     if call.name not in schemas or object_fault(call):
         return ""
     validator = jsonschema.validators.validator_for(
@@ -109,7 +109,7 @@ def later_deltas(stream: Recording, choice: int = 0) -> list[dict[str, Any]]:
 
 
 def index_faults(stream: Recording, choice: int = 0) -> list[str]:
-    """Indices of a stream's calls that are no 0, 1, 2 … in the order of the calls' ids."""
+    """Indices of a stream's calls that are not 0, 1, 2 … in the order of the calls' ids."""
     found = []
     seen: list[Any] = []
     owners: dict[Any, Any] = {}

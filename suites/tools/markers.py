@@ -1,4 +1,4 @@
-"""The markup in which models of all families write calls and thoughts: none of it is for clients."""
+"""The markup in which models of all families write calls and reasoning: none of it is for clients."""
 
 from __future__ import annotations
 

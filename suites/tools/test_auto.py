@@ -49,7 +49,7 @@ def test_able(vllm_recordings: Recordings) -> None:
 
 @check("tools.auto.value", SHOULD, spec=SPEC, family=CAPABILITY, needs=NEEDS)
 def test_value(auto_value: Case, tools_auto_value: Recording) -> None:
-    """The model passes on the value that it was told, of its type."""
+    """The model passes on the value that it was given, of its type."""
     said = ended(tools_auto_value)
     need(said.calls, "the model made no call")
     wrong = differences(said.calls, [(STORE, {"value": auto_value["value"]})])
@@ -66,7 +66,7 @@ def test_parity(auto_value: Case, tools_auto_value: Recording, tools_auto_value_
     right = [(STORE, {"value": auto_value["value"]})]
     need(
         not differences(whole.calls, right) or not differences(stream.calls, right),
-        "the model did not make the call that it was told to make, so the two may be two answers",
+        "the model did not make the call that it was asked to make, so the two may be two answers",
     )
     wrong = unlike(whole, stream)
 
@@ -121,9 +121,9 @@ def test_declared(vllm_recordings: Recordings) -> None:
 
 @check("tools.auto.silent", MUST, spec="fault:cline/cline/issues/9622", needs=NEEDS, exchanges=(AUTO,))
 def test_silent(vllm_recordings: Recordings) -> None:
-    """What the model generated shows: as text, as thoughts or as a call."""
+    """What the model generated shows: as text, as reasoning or as a call."""
     told = [said for _, said in answered(vllm_recordings, AUTO) if said.spent is not None]
-    need(told, "no answer tells its tokens")
+    need(told, "no answer reports its tokens")
     wrong = [
         f"{said.key}: {said.spent} tokens, finish {said.finish!r}"
         for said in told

@@ -1,4 +1,4 @@
-"""Tools in requests: taken, refused or survived, and told to the model."""
+"""Tools in requests: taken, refused or survived, and passed on to the model."""
 
 from pytest_vllm import MUST, Case, Recording, check, need
 
@@ -20,7 +20,7 @@ def test_refused(tool_refusal: Case, tools_refusal: Recording) -> None:
 
 @check("tools.survived", MUST, spec=SPEC, needs=("chat",))
 def test_survived(tool_oddity: Case, tools_oddity: Recording) -> None:
-    """Odd tools are taken or refused, but are no server error."""
+    """Odd tools are taken or refused, but are not a server error."""
     tools_oddity.answered()
     status = tools_oddity.status or 0
 
@@ -51,7 +51,7 @@ def test_default(tools_default: Recording) -> None:
 
 @check("tools.prompt.grows", MUST, spec=SPEC, needs=TOOLS)
 def test_prompt_grows(tools_prompt_bare: Recording, tools_prompt_one: Recording) -> None:
-    """A tool that is offered is told to the model."""
+    """A tool that is offered is passed on to the model."""
     bare, one = (each.ok["usage"]["prompt_tokens"] for each in (tools_prompt_bare, tools_prompt_one))
 
     assert one > bare, (
@@ -63,7 +63,7 @@ def test_prompt_grows(tools_prompt_bare: Recording, tools_prompt_one: Recording)
 def test_prompt_all(
     tools_prompt_bare: Recording, tools_prompt_one: Recording, tools_prompt_two: Recording
 ) -> None:
-    """A second tool that is offered is told to the model too."""
+    """A second tool that is offered is passed on to the model too."""
     bare, one, two = (
         each.ok["usage"]["prompt_tokens"] for each in (tools_prompt_bare, tools_prompt_one, tools_prompt_two)
     )
@@ -99,7 +99,7 @@ def test_replay(forced_choice: Case, tools_history_replay: Recording) -> None:
 
 @check("tools.result.told", MUST, spec="openai:chat/create#messages", needs=TOOLS)
 def test_result_told(tools_result_short: Recording, tools_result_long: Recording) -> None:
-    """A tool's result is told to the model."""
+    """A tool's result is passed on to the model."""
     short, long = (each.ok["usage"]["prompt_tokens"] for each in (tools_result_short, tools_result_long))
 
     assert long > short, f"{long} prompt tokens with the longer result, {short} with the shorter"

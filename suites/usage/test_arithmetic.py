@@ -111,7 +111,7 @@ def test_reasoning_part(vllm_recordings: Recordings) -> None:
 
 @check("usage.cached-tokens", MUST, spec=SPEC, needs=["chat", "cached-tokens"])
 def test_cached_tokens(chat_repeat: Recording) -> None:
-    """With prompt token details, a repeated prompt tells how much was cached."""
+    """With prompt token details, a repeated prompt reports how much was cached."""
     details = chat_repeat.ok["usage"].get("prompt_tokens_details")
     need(chat_repeat.ok["usage"]["prompt_tokens"], "the prompt has no tokens")
 
@@ -136,7 +136,7 @@ def _limit(asked: Any) -> float:
 
 
 def _parts(recordings: Recordings, whole: str, part: str) -> dict[str, tuple[int, int]]:
-    """Part and whole of every answer that tells the part."""
+    """Part and whole of every answer that reports the part."""
     told = {key: (usage, usage.get(f"{whole}_details") or {}) for key, usage, _ in _usages(recordings)}
     found = {
         key: (details[part], usage[whole])

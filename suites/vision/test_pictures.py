@@ -25,7 +25,7 @@ NEEDS = ("chat", "vision")
 
 
 def prompt_tokens(recording: Recording) -> int:
-    """Tokens of the prompt as `usage` tells them. Raises Undecided for a request that was not answered."""
+    """Tokens of the prompt as `usage` reports them. Raises Undecided for a request that was not answered."""
     found: int = recording.ok["usage"]["prompt_tokens"]
     return found
 

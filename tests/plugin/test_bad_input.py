@@ -25,7 +25,11 @@ max-modle-len = 4096
         (["--vllm-profile=spark-fp9"], 4, ["spark-fp9", "did you mean", "spark-fp8"]),
         (["--vllm-profile=./missing.toml"], 4, ["missing.toml"]),
         (["--vllm-profile=sim", "--vllm-launcher=dokcer"], 4, ["dokcer", "docker"]),
-        (["--vllm-profile=sim", "--vllm-concurrency=0"], 4, ["'0' is no count", "such as 8"]),
+        (
+            ["--vllm-profile=sim", "--vllm-concurrency=0"],
+            4,
+            ["'0' is not a positive integer (for instance 8)"],
+        ),
         (["--vllm-profile=sim", "--vllm-check=chat.envelop"], 5, ["chat.envelop", "did you mean"]),
         (["--vllm-profile=sim", "--vllm-check=health", "--vllm-check=caht"], 4, ["caht names no check"]),
         (["--vllm-profile=sim", "--vllm-check=health", "--vllm-check=caht", "-n2"], 4, ["caht names no"]),

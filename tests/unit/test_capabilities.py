@@ -134,7 +134,7 @@ def test_the_prefix_cache_is_told_by_metrics(label: str, present: bool) -> None:
     [
         ({"enable-prefix-caching": True}, (True, "server args")),
         ({"no-enable-prefix-caching": True}, (False, "server args: no-enable-prefix-caching")),
-        ({}, (False, "cache_config_info is not in /metrics, and nothing else tells")),
+        ({}, (False, "cache_config_info is not in /metrics, and nothing else reports it")),
     ],
 )
 def test_without_metrics_arguments_tell_of_the_prefix_cache(

@@ -161,7 +161,7 @@ def test_another_product_is_no_vllm(rules: dict[str, Any]) -> None:
     other.headers = {"server": "nginx/1.25"}
     error = refused(other)
 
-    assert error.what.endswith("is no vLLM")
+    assert error.what.endswith("is not a vLLM")
     assert error.evidence[0].startswith("GET /v1/models: ")
     assert "server header: nginx/1.25" in error.evidence
     assert error.try_
@@ -189,7 +189,7 @@ def test_a_faulty_vllm_is_still_probed(rules: dict[str, Any]) -> None:
 def test_a_model_must_be_known() -> None:
     error = refused(models())
 
-    assert error.what.endswith("does not tell which model it serves")
+    assert error.what.endswith("does not say which model it serves")
 
 
 def test_another_deployment_is_not_verified_by_mistake() -> None:

@@ -78,7 +78,7 @@ def _alike(evidence: str) -> str:
 
 
 @dataclass
-class Seen:
+class Explanation:
     """The failures that one finding explains.
 
     Args:
@@ -103,13 +103,13 @@ def findings() -> list[Finding]:
     return found
 
 
-def explained(rows: Iterable[Row], known: Sequence[Finding]) -> tuple[list[Seen], Seen]:
+def explained(rows: Iterable[Row], known: Sequence[Finding]) -> tuple[list[Explanation], Explanation]:
     """Failures by what explains them, and those that nothing does.
 
     What nobody promised counts where a person found a fault in it.
     """
-    seen = [Seen(finding) for finding in known]
-    rest = Seen(None)
+    seen = [Explanation(finding) for finding in known]
+    rest = Explanation(None)
     for row in rows:
         for key, outcome in row.outcomes.items():
             if outcome in {"failed", "unpromised"}:
@@ -137,7 +137,7 @@ def merged(kept: Sequence[dict[str, Any]], fresh: Sequence[dict[str, Any]]) -> l
 
 
 @dataclass
-class Swept:
+class SweepRecord:
     """One sweep, boiled down.
 
     Args:
@@ -155,14 +155,14 @@ class Swept:
         return f"{first.version} {'parsers alone' if first.via == 'alone' else 'servers'}"
 
 
-def swept() -> list[Swept]:
+def swept() -> list[SweepRecord]:
     """The sweeps that are kept, newest version first."""
     found = []
     for path in sorted((HERE / "swept").glob("*.json"), reverse=True):
         data = json.loads(path.read_text("utf-8"))
         rows = [row_of(one) for one in data]
         passed = {(one["pair"]["kind"], one["parser"]): one["passed"] for one in data}
-        found.append(Swept(rows, passed))
+        found.append(SweepRecord(rows, passed))
     return found
 
 

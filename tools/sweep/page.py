@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.scripted.grammar import load, names
 from tools.sweep.alone_sweep import writer_of
-from tools.sweep.findings import Finding, Seen, Swept, explained, short
+from tools.sweep.findings import Explanation, Finding, SweepRecord, explained, short
 from tools.sweep.rows import Row, cases
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ this page.
 _SHOWN = 8
 
 
-def page(sweeps: Sequence[Swept], known: Sequence[Finding]) -> str:
+def page(sweeps: Sequence[SweepRecord], known: Sequence[Finding]) -> str:
     """The whole page."""
     rows = [row for one in sweeps for row in one.rows]
     seen, rest = explained(rows, known)
@@ -59,7 +59,7 @@ _UNPROMISED = (
 )
 
 
-def _table(sweeps: Sequence[Swept]) -> list[str]:
+def _table(sweeps: Sequence[SweepRecord]) -> list[str]:
     names_ = [one.name for one in sweeps]
     lines = [
         f"| parser | beside | {' | '.join(names_)} |",
@@ -70,7 +70,7 @@ def _table(sweeps: Sequence[Swept]) -> list[str]:
         for row in one.rows:
             key = (row.pair.kind, row.pair.name)
             failed, more = row.count("failed"), row.count("unpromised")
-            told = f"{one.passed[key]} passed, {failed} failed, {more} not promised"
+            told = f"{one.passed[key]} passed, {failed} failed, {more} unsupported"
             absent = "not in this version" if "registered" in row.broken else f"undecided: {row.broken[:60]}"
             by[*key, row.pair.beside][one.name] = absent if row.broken else told
     for (kind, name, beside), cell in sorted(by.items(), key=lambda item: (item[0][0] != "tool", item[0])):
@@ -80,13 +80,13 @@ def _table(sweeps: Sequence[Swept]) -> list[str]:
     return lines
 
 
-def _with(sweep: Swept, both: tuple[str, str]) -> str:
+def _with(sweep: SweepRecord, both: tuple[str, str]) -> str:
     """Where a sweep has a row of these two parsers that goes by the other's name."""
     rows = [row.pair for row in sweep.rows if (row.pair.tool, row.pair.reasoning) == both]
     return f"with {rows[0].kind} `{rows[0].name}`" if rows else ""
 
 
-def _finding(seen: Seen) -> list[str]:
+def _finding(seen: Explanation) -> list[str]:
     finding = seen.finding
     assert finding is not None  # noqa: S101 - the caller's
     lines = [f"### {finding.title}\n", f"{finding.why}\n"]
@@ -137,7 +137,7 @@ def _example(failures: Sequence[tuple[Row, str]]) -> list[str]:
     ]
 
 
-def _rest(rest: Seen) -> list[str]:
+def _rest(rest: Explanation) -> list[str]:
     by: dict[str, list[tuple[Row, str]]] = defaultdict(list)
     for row, key in rest.failures:
         by[f"{row.pair.kind} `{row.pair.name}`"].append((row, key))

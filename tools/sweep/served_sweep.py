@@ -72,7 +72,7 @@ def fill(row: Row, report: Mapping[str, Any]) -> None:
         row.broken = str(failure.get("cause") or failure)[:300]
     for result in report["results"]:
         outcome = _OUTCOMES.get(result["verdict"], "failed" if result["verdict"] == "advisory" else None)
-        # a waiver that its check has outlived is told by the sweep itself, from the row
+        # a stale waiver is reported by the sweep itself, from the row
         if outcome is None or result["level"] != "MUST" or result["check"].startswith("waiver."):
             continue
         key, said = result["check"], ""

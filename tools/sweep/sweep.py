@@ -13,7 +13,7 @@ from pytest_vllm.scripted.grammar import load, names
 from tools.sweep.alone_sweep import mark, sweep_alone
 from tools.sweep.rows import Pair, Row, pairs, row_of
 from tools.sweep.served_sweep import served
-from tools.sweep.waivers import Judged, judged, waivers_of
+from tools.sweep.waivers import RowJudgement, judged, waivers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,14 +94,14 @@ def version_in(python: str) -> str:
     return found
 
 
-def status(rows: Sequence[Judged]) -> int:
-    """The exit status: 1 when something failed or a waiver is outlived, 21 when something was not decided."""
+def status(rows: Sequence[RowJudgement]) -> int:
+    """The exit status: 1 when something failed or a waiver is stale, 21 when something was not decided."""
     if any(one.failed or one.stale for one in rows):
         return FAILED
     return UNDECIDED if any(one.row.count("undecided") for one in rows) or not rows else 0
 
 
-def table(rows: Sequence[Judged]) -> list[dict[str, object]]:
+def table(rows: Sequence[RowJudgement]) -> list[dict[str, object]]:
     """The rows for people."""
     return [
         {
@@ -112,7 +112,7 @@ def table(rows: Sequence[Judged]) -> list[dict[str, object]]:
             "failed": len(one.failed),
             "waived": len(one.waived),
             "undecided": one.row.count("undecided"),
-            "not promised": one.row.count("unpromised"),
+            "unsupported": one.row.count("unpromised"),
             "boot s": one.row.boot_s,
             "cases s": one.row.cases_s,
             "waived for": one.upstream or "-",
@@ -122,8 +122,8 @@ def table(rows: Sequence[Judged]) -> list[dict[str, object]]:
     ]
 
 
-def told(one: Judged, *, known: bool) -> Iterator[str]:
-    """A row in lines: its counts, then what is new and which waivers are outlived."""
+def told(one: RowJudgement, *, known: bool) -> Iterator[str]:
+    """A row in lines: its counts, then what is new and which waivers are stale."""
     row = one.row
     counts = f"{row.count('passed')} passed, {len(one.failed)} failed, {len(one.waived)} waived"
     spent = "known" if known else f"boot {row.boot_s:.0f} s, cases {row.cases_s:.0f} s"
@@ -146,7 +146,7 @@ def run(
     smoke: bool,
     alone: bool,
     waivers: bool,
-) -> list[Judged]:
+) -> list[RowJudgement]:
     """Sweep, with a few lines for each parser on standard error. Raises ValueError for what cannot be asked.
 
     Args:

@@ -30,14 +30,14 @@ _AREA = "scripted."
 
 
 @dataclass(frozen=True)
-class Judged:
+class RowJudgement:
     """A row, its failures told apart.
 
     Args:
         row: of the parsers.
         failed: check -> what was wrong, where no waiver holds.
         waived: check -> the waiver that holds.
-        stale: what waivers have outlived, a line each.
+        stale: the waivers that nothing needs any more, a line each.
     """
 
     row: Row
@@ -60,7 +60,7 @@ class Judged:
         }
 
 
-def judged(row: Row, waivers: Sequence[Waiver], today: dt.date) -> Judged:
+def judged(row: Row, waivers: Sequence[Waiver], today: dt.date) -> RowJudgement:
     """A row with its failures waived where they are known.
 
     Args:
@@ -85,7 +85,7 @@ def judged(row: Row, waivers: Sequence[Waiver], today: dt.date) -> Judged:
         elif outcome == "failed":
             failed[key] = result.reason
     stale = stale_waivers(results, waivers, row.version, "")
-    return Judged(row, failed, waived, tuple(one.reason for one in stale))
+    return RowJudgement(row, failed, waived, tuple(one.reason for one in stale))
 
 
 def waivers_of(pair: Pair, profile: Path | None = None) -> list[Waiver]:

@@ -121,7 +121,7 @@ def main(argv: Sequence[str]) -> int:
     """Serve until told to quit, or until nobody is there to tell."""
     host, port, workers = argv
     out = os.dup(1)
-    os.dup2(2, 1)  # whatever else is printed is no message
+    os.dup2(2, 1)  # whatever else is printed is not a message
     master = Master(Environment(user_classes=[Stream]), host, int(port), int(workers))
     relay = Relay(master, out)
     relay.say("listening", port=master.server.port)

@@ -235,7 +235,7 @@ class Spread:
         self._until(
             lambda: self._all(when),
             READY,
-            "the workers' clocks were not told",
+            "the workers' clocks were not reported",
             lambda one: self._set(when, one),
         )
 

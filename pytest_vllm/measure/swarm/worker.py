@@ -266,7 +266,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     host, _, port = options.address.rpartition(":")
     if not host or not port.isdecimal():
-        print(f"pytest-vllm: {options.address!r} is no HOST:PORT, such as 10.0.0.5:5557", file=sys.stderr)
+        print(f"pytest-vllm: {options.address!r} is not HOST:PORT, such as 10.0.0.5:5557", file=sys.stderr)
         return 4
     if options.name:
         gevent.spawn(end_with_parent)

@@ -43,7 +43,7 @@ def volume_missing(of: Deployment) -> Iterator[Finding]:
     if _downloads(of) and stock and not of.offline and of.mounted(_home(of)) is None:
         yield Finding(
             "server.volumes",
-            f"{_home(of)} is no volume",
+            f"{_home(of)} is not a volume",
             f"every new container downloads {_weights(of)} of {of.profile.server.model}",
             put("server.volumes", [*of.profile.server.volumes, f"~/.cache/huggingface:{_home(of)}"]),
         )
@@ -60,7 +60,7 @@ def offline_empty(of: Deployment) -> Iterator[Finding]:
         stock = of.image is not None and of.image.stock
         yield Finding(
             f"server.env.{name}",
-            f"{name} is on and {_home(of)} is no volume",
+            f"{name} is on and {_home(of)} is not a volume",
             f"{of.profile.server.model} cannot be found unless the image holds it",
             put("server.volumes", [*of.profile.server.volumes, f"~/.cache/huggingface:{_home(of)}"]),
             severity=ERROR if stock else WARNING,
@@ -190,6 +190,6 @@ def compile_cache(of: Deployment) -> Iterator[Finding]:
     if stock and gpu and not kept and not of.on("enforce-eager"):
         yield Finding(
             "server.volumes",
-            f"{root} is no volume",
+            f"{root} is not a volume",
             "every new container compiles again, 20 to 60 s of the start",
         )

@@ -56,7 +56,7 @@ def unknown(of: Deployment) -> Iterator[Finding]:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
             yield Finding(
                 f"server.env.{name}",
-                f"{name} is no variable of vLLM's",
+                f"{name} is not a variable of vLLM's",
                 _NEXT,
                 advice=f"did you mean {near[0]}?" if near else "",
             )

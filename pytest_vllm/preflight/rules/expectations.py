@@ -140,11 +140,11 @@ def floor(of: Deployment) -> Iterator[Finding]:
 
 @rule("expectations.version-unknown", NOTE, source="profile")
 def version_unknown(of: Deployment) -> Iterator[Finding]:
-    """Nothing tells the version: rules take the newest one's facts."""
+    """Nothing gives the version: rules take the newest one's facts."""
     if not of.version_known and of.profile.server.launcher not in ("attach", "sim"):
         yield Finding(
             "server.version",
-            "nothing tells the version of vLLM",
+            "nothing gives the version of vLLM",
             f"facts of {versions()[-1]} are applied as a guess, or it is not judged",
             advice=f'version = "…" in [server], such as "{versions()[-1]}"',
         )

@@ -38,7 +38,7 @@ def on_gpu(of: Deployment) -> bool:
 
 @rule("memory.utilisation-range", ERROR, source="CacheConfig._verify_args")
 def utilisation_range(of: Deployment) -> Iterator[Finding]:
-    """A share of the memory that is no share."""
+    """A share of the memory that is not a share."""
     given = of.number(_SHARE) if of.has(_SHARE) else None
     if given is not None and not 0 < given <= 1:
         fix = put(of.key(_SHARE), given / 100) if 1 < given <= 100 else None

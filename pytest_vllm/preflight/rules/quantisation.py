@@ -110,7 +110,7 @@ def unknown(of: Deployment) -> Iterator[Finding]:
             of.key(_FLAG),
             f"quantization is {given!r}",
             f"{of.shown_version} has {', '.join(known)}",
-            advice="leave it out: the checkpoint tells its method",
+            advice="leave it out: the checkpoint names its method",
             severity=ERROR if of.exact else WARNING,
         )
 

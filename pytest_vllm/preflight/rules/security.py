@@ -215,9 +215,9 @@ def profiler(of: Deployment) -> Iterator[Finding]:
 
 @rule("security.more-routes", WARNING, source="routes of each release")
 def more_routes(of: Deployment) -> Iterator[Finding]:
-    """Routes that tell or change more than clients need."""
+    """Routes that show or change more than clients need."""
     extra = {
-        "enable-tokenizer-info-endpoint": "/tokenizer_info tells the chat template",
+        "enable-tokenizer-info-endpoint": "/tokenizer_info shows the chat template",
         "enable-scale-out": "/inference and render routes take raw tokens",
         "enable-fault-tolerance": "routes that change the engine",
     }

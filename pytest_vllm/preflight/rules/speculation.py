@@ -67,7 +67,7 @@ def tokens(of: Deployment) -> Iterator[Finding]:
         yield Finding(
             _KEY,
             f"{name} without {_TOKENS}",
-            "vLLM refuses unless the draft's config tells it",
+            "vLLM refuses unless the draft's config gives it",
             put(f"{_KEY}.{_TOKENS}", 3 if name.startswith("eagle") else 5),
             severity=ERROR if name.startswith("ngram") else WARNING,
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.errors import ProfileError
 from pytest_vllm.profile.exporters import line, manifest, unit
-from pytest_vllm.profile.exporters.words import Exported
+from pytest_vllm.profile.exporters.words import Export
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from pytest_vllm.profile.model import Profile
 
-__all__ = ["KINDS", "Exported", "exported"]
+__all__ = ["KINDS", "Export", "exported"]
 
 #: Kind -> what writes it.
-KINDS: dict[str, Callable[[Profile], Exported]] = {
+KINDS: dict[str, Callable[[Profile], Export]] = {
     "compose": manifest.compose,
     "docker-run": partial(line.run, engine="docker"),
     "podman-run": partial(line.run, engine="podman"),
@@ -28,7 +28,7 @@ KINDS: dict[str, Callable[[Profile], Exported]] = {
 }
 
 
-def exported(profile: Profile, kind: str) -> Exported:
+def exported(profile: Profile, kind: str) -> Export:
     """A deployment as text of a kind. Raises ProfileError for another kind, and for a missing image."""
     if kind not in KINDS:
         raise ProfileError(unknown("kind", kind, list(KINDS)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.exporters.words import (
     HOST,
-    Exported,
+    Export,
     arguments,
     environment,
     image_of,
@@ -30,7 +30,7 @@ _NO_PLACE = ("image", "gpus", "volumes", "shm", "ipc", "entrypoint", *HOST)
 _LONGEST = 88
 
 
-def serve(profile: Profile) -> Exported:
+def serve(profile: Profile) -> Export:
     """A `vllm serve` line with its environment."""
     program = profile.server.command or ["vllm", "serve"]
     words = arguments(profile, positional=takes_position(program))
@@ -40,15 +40,15 @@ def serve(profile: Profile) -> Exported:
     groups = [*env, " ".join([*map(shlex.quote, program), *map(_quoted, words[:1])]), *_grouped(words[1:])]
     if words and str(words[0]).startswith("-"):
         groups = [*env, shlex.join(program), *_grouped(words)]
-    return Exported(_folded(groups), notes)
+    return Export(_folded(groups), notes)
 
 
-def run(profile: Profile, engine: str) -> Exported:
+def run(profile: Profile, engine: str) -> Export:
     """A `docker run` or `podman run` line."""
     options, words, notes = run_words(profile, engine)
     start = f"{engine} run -d" if not profile.deployment.remove else f"{engine} run --rm"
     image, *rest = words
-    return Exported(_folded([start, *_grouped(options), _quoted(image), *_grouped(rest)]), notes)
+    return Export(_folded([start, *_grouped(options), _quoted(image), *_grouped(rest)]), notes)
 
 
 def run_words(profile: Profile, engine: str) -> tuple[Words, Words, tuple[str, ...]]:

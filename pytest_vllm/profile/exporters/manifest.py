@@ -11,7 +11,7 @@ import yaml
 from pytest_vllm.profile.exporters.line import start_of
 from pytest_vllm.profile.exporters.words import (
     HOST,
-    Exported,
+    Export,
     arguments,
     environment,
     image_of,
@@ -31,7 +31,7 @@ _PROBE_EVERY = 10
 _IN_A_POD = ("cap_add", "cap_drop", "privileged", "workdir")
 
 
-def compose(profile: Profile) -> Exported:
+def compose(profile: Profile) -> Export:
     """A compose file with one service."""
     server, deployment, place = profile.server, profile.deployment, place_of(profile)
     image = image_of(profile, "compose")
@@ -65,7 +65,7 @@ def compose(profile: Profile) -> Exported:
     named = [one.partition(":")[0] for one in server.volumes if not one.startswith(("/", "~", "."))]
     file: dict[str, Any] = {"services": {name_of(profile): {k: v for k, v in service.items() if v}}}
     file |= {"volumes": dict.fromkeys(named)} if named else {}
-    return Exported(_yaml(file), place_note(profile, place))
+    return Export(_yaml(file), place_note(profile, place))
 
 
 def _ulimit(text: str) -> int | dict[str, int]:
@@ -87,7 +87,7 @@ def _compose(word: str | Secret) -> str:
     return f"${{{word.from_env}}}" if isinstance(word, Secret) else word.replace("$", "$$")
 
 
-def kubernetes(profile: Profile) -> Exported:
+def kubernetes(profile: Profile) -> Export:
     """A Deployment; secrets come from a Secret named after it."""
     server, name, place = profile.server, name_of(profile), place_of(profile)
     before, program = start_of(profile)
@@ -145,7 +145,7 @@ def kubernetes(profile: Profile) -> Exported:
     if keys:
         literals = " ".join(f'--from-literal={key}="${key}"' for key in keys)
         notes.append(f"make its secret first: kubectl create secret generic {secret} {literals}")
-    return Exported(_yaml(deployment), tuple(notes))
+    return Export(_yaml(deployment), tuple(notes))
 
 
 def _rights(server: ServerPart) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.exporters.line import run_words, shown
-from pytest_vllm.profile.exporters.words import HOST, Exported, arguments, environment
+from pytest_vllm.profile.exporters.words import HOST, Export, arguments, environment
 from pytest_vllm.profile.flagwords import takes_position
 from pytest_vllm.profile.model import Secret
 
@@ -21,7 +21,7 @@ _USUAL = {"Description": "vLLM server", "After": "network-online.target", "Wante
 _PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_{}$")
 
 
-def unit(profile: Profile) -> Exported:
+def unit(profile: Profile) -> Export:
     """The unit; secrets are passed on from systemd's own environment."""
     engine = profile.server.launcher if profile.server.kind.container else ""
     words: Words
@@ -43,7 +43,7 @@ def unit(profile: Profile) -> Exported:
     service += [f"PassEnvironment={' '.join(secrets)}"] if secrets else []
     service += [f"ExecStart={_command(words)}", f"Restart={_restart(profile.deployment.restart)}"]
     lines = ["[Unit]", *_lines(settings, "unit"), "", "[Service]", *service, *_lines(settings, "service")]
-    return Exported("\n".join([*lines, "", "[Install]", *_lines(settings, "install")]) + "\n", notes)
+    return Export("\n".join([*lines, "", "[Install]", *_lines(settings, "install")]) + "\n", notes)
 
 
 def _restart(policy: str | None) -> str:

@@ -32,7 +32,7 @@ Words = list[str | Secret]
 
 
 @dataclass(frozen=True)
-class Exported:
+class Export:
     """A deployment as text, and what it cannot say of the profile.
 
     Args:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.draft import Draft
     from pytest_vllm.profile.model import Profile
 
-__all__ = ["KINDS", "ImportProblem", "Imported", "imported"]
+__all__ = ["KINDS", "ImportProblem", "ImportResult", "imported"]
 
 #: What can be read: kind -> what people call it.
 KINDS = {
@@ -32,7 +32,7 @@ _FORMS = f"{', '.join(KINDS.values())}, or {_CONTAINER}NAME"
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportResult:
     """A profile, and what could not be carried over.
 
     Args:
@@ -51,7 +51,7 @@ def imported(
     service: str | None = None,
     environ: Mapping[str, str] | None = None,
     running: Callable[[str, Mapping[str, str]], Draft] | None = None,
-) -> Imported:
+) -> ImportResult:
     """The profile of a deployment.
 
     Args:
@@ -71,12 +71,12 @@ def imported(
         if running is None:
             raise ImportProblem(f"{given}: a container is not read here; name {_FORMS}")
         draft = running(given.removeprefix(_CONTAINER), environ)
-        return Imported(draft.profile(draft.origin.shown), draft.notes)
+        return ImportResult(draft.profile(draft.origin.shown), draft.notes)
     origin = origin_of(piped() if given == "-" else path_or_text, environ)
     draft = _read(origin, kind or detected(origin), service)
     name = "imported" if origin.shown == "the text" else origin.stem
     profile = draft.profile(name)
-    return Imported(profile, draft.notes)
+    return ImportResult(profile, draft.notes)
 
 
 def detected(origin: Origin) -> str:

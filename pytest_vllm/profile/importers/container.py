@@ -188,7 +188,7 @@ def read_shm(draft: Draft, text: str, line: int) -> None:
     """The size of /dev/shm, in Docker's notation or in Kubernetes'."""
     text = re.sub(r"(?<=\d)([KMGT])i$", lambda found: found[1].lower(), text.strip())
     if not _SIZE.fullmatch(text):
-        raise draft.origin.problem(line, f"{text!r} is no size of /dev/shm", 'write one such as "16g"')
+        raise draft.origin.problem(line, f"{text!r} is not a size of /dev/shm", 'write one such as "16g"')
     draft.set("shm", text, line)
 
 

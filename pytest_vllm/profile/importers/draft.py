@@ -93,7 +93,7 @@ class Draft:
         elif secret is not None:
             self.args[name] = secret
         elif name == "api-key":
-            self.note(line, f"--api-key {text!r} is no secret; it is left out")
+            self.note(line, f"--api-key {text!r} is not a secret; it is left out")
         elif name == "model":
             self.set("model", value, line)
         elif name == "served-model-name" and isinstance(value, list) and len(value) == 1:

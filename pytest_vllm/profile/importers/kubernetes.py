@@ -28,7 +28,7 @@ ELSEWHERE = {
     "RayJob": "its containers start Ray only: give the vllm serve line that is submitted to it",
     "Model": "KubeAI makes the pod: kubectl get pod NAME -o yaml | pytest --vllm-from=-",
     "Workspace": "KAITO makes the pod: kubectl get deployment NAME -o yaml | pytest --vllm-from=-",
-    "DynamoGraphDeployment": "Dynamo's workers are no vllm serve: give the line that the gate is to start",
+    "DynamoGraphDeployment": "Dynamo's workers are not `vllm serve`: give the line that the gate is to start",
     "Kustomization": "render it: kubectl kustomize . | pytest --vllm-from=-",
     "HelmRelease": "render its chart: helm template … | pytest --vllm-from=-",
     "HelmChart": "render its chart: helm template … | pytest --vllm-from=-",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-#: Stands for a dollar that is no reference. Private to Unicode, so in no file.
+#: Stands for a dollar that is not a reference. Private to Unicode, so in no file.
 DOLLAR = "\ue000"
 #: Encloses the name of a secret inside a text.
 SECRET = "\ue001"  # noqa: S105

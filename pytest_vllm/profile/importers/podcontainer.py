@@ -143,7 +143,7 @@ class ContainerReader:
         else:
             written = entry.get("value")
             if isinstance(written.value, dict | list):
-                raise self.draft.origin.problem(written.line, f"the variable {name} is no text", "quote it")
+                raise self.draft.origin.problem(written.line, f"the variable {name} is not text", "quote it")
             self._put(name, self.names.text(written.text, entry.line), entry.line)
             self.account.read(written)
         self.account.read(entry.get("name"))

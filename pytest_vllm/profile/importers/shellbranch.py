@@ -27,7 +27,7 @@ class Branches(Walk):
     """Statements that decide which others are run."""
 
     def _list(self, node: Node) -> None:
-        """`A && B`, `A || B`. Whatever is no test is taken to succeed."""
+        """`A && B`, `A || B`. Whatever is not a test is taken to succeed."""
         left, operator, right = [child for child in node.children if child.type != "comment"][:3]
         follows = operator.type == "&&"
         if left.type in ("test_command", "negated_command"):

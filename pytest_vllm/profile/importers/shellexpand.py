@@ -108,7 +108,7 @@ class Expander:
                 at = child.end_byte
 
     def _none(self, node: Node) -> bool:
-        """Whether this is `"$@"` or `"${A[@]}"` of nothing, which is no word at all."""
+        """Whether this is `"$@"` or `"${A[@]}"` of nothing, which is not a word at all."""
         found = re.fullmatch(r"\$(?:(@)|\{(@)\}|\{(\w+)\[@\]\})", self.script.text(node))
         return found is not None and not self.state.several(found[1] or found[2] or found[3])
 

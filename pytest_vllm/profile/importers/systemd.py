@@ -44,7 +44,7 @@ class Entry:
 
 
 def read_unit(origin: Origin) -> Draft:
-    """The server of a unit. Raises ImportProblem for none, for two, and for what is no unit's line."""
+    """The server of a unit. Raises ImportProblem for none, for two, and for what is not a unit's line."""
     entries = list(entries_of(origin))
     sections = {entry.section for entry in entries}
     if "Container" in sections:
@@ -132,7 +132,7 @@ def entries_of(origin: Origin) -> Iterator[Entry]:
         key, equals, value = line.partition("=")
         if not equals:
             raise origin.problem(
-                number, f"{line[:60]!r} is no line of a unit", "a line that goes on ends in a backslash"
+                number, f"{line[:60]!r} is not a line of a unit", "a line that goes on ends in a backslash"
             )
         yield Entry(section, key.strip(), value.strip(), number)
 

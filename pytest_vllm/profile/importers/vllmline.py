@@ -167,7 +167,7 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
         raise draft.origin.problem(line, f"{written} lacks its value", f"write {written} VALUE")
     value = typed(name, given)
     if isinstance(value, str) and value.startswith("{"):
-        draft.note(line, f"{written} is no JSON that a profile can hold: {value}; it stays text")
+        draft.note(line, f"{written} is not JSON that a profile can hold: {value}; it stays text")
     if name in draft.args and flag.type == "append":
         value = [*draft.args[name], *value]
     elif name in draft.args and draft.args[name] != value:

@@ -65,7 +65,7 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
 
 
 def kind_of_yaml(origin: Origin) -> str:
-    """A key of KINDS or of OTHERS; empty for what is no YAML, or whose keys say nothing.
+    """A key of KINDS or of OTHERS; empty for what is not YAML, or whose keys say nothing.
 
     Raises ImportProblem for a table that is nested too deep or grows too large.
     """

@@ -65,7 +65,7 @@ _FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def documents(origin: Origin) -> list[Node]:
     """The documents of a YAML text, each node its own even where an alias repeats it.
 
-    Raises ImportProblem with the line of what is no YAML, and for what is nested too deep or grows too large.
+    Raises ImportProblem with the line of what is not YAML, or is nested too deep or grows too large.
     """
     try:
         _within_limits(origin)
@@ -169,7 +169,9 @@ class _Nodes:
             if key.tag == "tag:yaml.org,2002:merge":
                 for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                     if not isinstance(source, yaml.MappingNode):
-                        raise self.origin.problem(line, "<< merges what is no table", "name an anchor of one")
+                        raise self.origin.problem(
+                            line, "<< merges what is not a table", "name an anchor of one"
+                        )
                     merged = dict(self.node(source).pairs) | merged
                 continue
             if name in seen:

@@ -12,12 +12,12 @@ from pytest_vllm.profile.model import Secret
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_vllm.profile.importers import Imported
+    from pytest_vllm.profile.importers import ImportResult
 
 HEAD = "services:\n  vllm:\n    image: vllm/vllm-openai:v0.32.0\n"
 
 
-def read(folder: Path, text: str, environ: dict[str, str] | None = None, **how: Any) -> Imported:
+def read(folder: Path, text: str, environ: dict[str, str] | None = None, **how: Any) -> ImportResult:
     """A compose file of this text in a folder."""
     file = folder / "compose.yaml"
     file.write_text(text, "utf-8")

@@ -197,5 +197,5 @@ def test_json_that_the_shell_has_eaten() -> None:
 
     assert found.profile.server.args == {"speculative-config": "{method:ngram}"}
     assert found.notes == (
-        "the text:1: --speculative-config is no JSON that a profile can hold: {method:ngram}; it stays text",
+        "the text:1: --speculative-config is not JSON that a profile can hold: {method:ngram}; it stays text",
     )

@@ -142,7 +142,7 @@ PROBLEMS = {
     "a unit's line that goes nowhere": (
         "a.service",
         "[Service]\nExecStart=/usr/bin/vllm serve a/b\n  --port 1\n",
-        ":3: '--port 1' is no line of a unit; a line that goes on ends in a backslash",
+        ":3: '--port 1' is not a line of a unit; a line that goes on ends in a backslash",
     ),
     "an environment file that is not there": (
         "a.service",
@@ -167,7 +167,7 @@ PROBLEMS = {
     "an image that is no text": (
         "a.yaml",
         f"services:\n  vllm:\n    {VLLM}\n    shm_size: big\n",
-        ":4: 'big' is no size of /dev/shm; write one such as \"16g\"",
+        ":4: 'big' is not a size of /dev/shm; write one such as \"16g\"",
     ),
 }
 

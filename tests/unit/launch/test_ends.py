@@ -66,7 +66,7 @@ def test_base_urls(given: str, expected: str) -> None:
 )
 def test_no_url(given: str) -> None:
     """Told with one that would do."""
-    with pytest.raises(BootError, match="is no URL of an HTTP server") as caught:
+    with pytest.raises(BootError, match="is not a URL of an HTTP server") as caught:
         base_url(given)
 
     assert caught.value.try_[0].startswith("--vllm-url=http://")

@@ -14,7 +14,7 @@ from tools.sweep.findings import (
     PAGE,
     VERDICTS,
     Finding,
-    Swept,
+    SweepRecord,
     boiled,
     explained,
     findings,
@@ -145,8 +145,8 @@ def test_the_waivers_are_what_the_command_writes() -> None:
 
 def test_a_row_that_goes_by_the_other_parsers_name_is_named() -> None:
     both = Pair("tool", "hermes", "deepseek_r1")
-    server = Swept([replace(ROW, pair=both, via="server", outcomes={})], {("tool", "hermes"): 3})
+    server = SweepRecord([replace(ROW, pair=both, via="server", outcomes={})], {("tool", "hermes"): 3})
     alone = [replace(ROW, pair=replace(both, kind=kind), outcomes={}) for kind in ("tool", "reasoning")]
-    told = page([server, Swept(alone, {("tool", "hermes"): 3, ("reasoning", "deepseek_r1"): 2})], [])
+    told = page([server, SweepRecord(alone, {("tool", "hermes"): 3, ("reasoning", "deepseek_r1"): 2})], [])
 
     assert "| reasoning `deepseek_r1` | `hermes` | with tool `hermes` | 2 passed" in told

@@ -23,7 +23,7 @@ from tools.sweep.__main__ import main
 from tools.sweep.compare import faults
 from tools.sweep.rows import Pair, Row, cases, pairs, row_of, unpromised
 from tools.sweep.served_sweep import fill
-from tools.sweep.waivers import Judged, judged
+from tools.sweep.waivers import RowJudgement, judged
 
 HERMES = Pair("tool", "hermes", "deepseek_r1")
 TODAY = dt.date(2026, 11, 28)
@@ -141,8 +141,7 @@ def test_the_command_prints_a_table_and_fails(
         "failed",
         "waived",
         "undecided",
-        "not",
-        "promised",
+        "unsupported",
         "boot",
         "s",
         "cases",
@@ -229,7 +228,7 @@ def test_the_evidence_of_what_is_waived_is_what_was_observed() -> None:
     assert row.evidence == {check: observed}
 
 
-def raw(row: Row) -> Judged:
+def raw(row: Row) -> RowJudgement:
     """A row to which no waiver is applied."""
     return judged(row, [], TODAY)
 

@@ -71,7 +71,7 @@ def test_a_new_fault_beside_a_known_one_fails() -> None:
     assert sweep.status([one]) == 1
 
 
-def test_a_waiver_that_is_outlived_is_told_and_fails() -> None:
+def test_a_stale_waiver_is_reported_and_fails() -> None:
     one = judged(row({CUT: "passed"}), [known(CUT)], TODAY)
 
     assert one.stale == (f"{CUT} passes on 0.32.0: remove its waiver, or narrow versions = '>=0.27,<0.33'",)
@@ -80,7 +80,7 @@ def test_a_waiver_that_is_outlived_is_told_and_fails() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["failed", "unpromised", "undecided"])
-def test_a_waiver_is_not_outlived_while_anything_it_covers_does_not_pass(outcome: Outcome) -> None:
+def test_a_waiver_is_not_stale_while_anything_it_covers_does_not_pass(outcome: Outcome) -> None:
     seen: dict[str, Outcome] = {f"{STOP}[nowhere]": "passed", f"{STOP}[content]": outcome}
 
     assert judged(row(seen), [known(STOP)], TODAY).stale == ()

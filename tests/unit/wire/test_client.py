@@ -254,14 +254,14 @@ CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
     [
         ((), "the connection closed before the response head was complete"),
         ((b"HTTP/1.1 200 OK\r\ncont",), "the connection closed before the response head was complete"),
-        ((b"<html>no HTTP</html>\r\n\r\n",), "the response head is no HTTP/1.1: "),
+        ((b"<html>no HTTP</html>\r\n\r\n",), "the response head is not HTTP/1.1: "),
         (
             (HEAD, b"12345"),
             "the body ended after 5 of 10 bytes (status 200 and 5 bytes of the body had come)",
         ),
         ((HEAD, b"1234567890AB"), "2 bytes came after the end of the body"),
         ((CHUNKED, b"5\r\nhello\r\n"), "the connection ended inside the chunked body"),
-        ((CHUNKED, b"xyz\r\nhello\r\n"), "a chunk's size is no hexadecimal number: 'xyz'"),
+        ((CHUNKED, b"xyz\r\nhello\r\n"), "a chunk's size is not a hexadecimal number: 'xyz'"),
         ((CHUNKED, b"3\r\nhello\r\n"), "a chunk goes on after its size: 'lo'"),
     ],
 )

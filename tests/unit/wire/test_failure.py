@@ -37,7 +37,7 @@ def of_format_1(error: str, status: int | None) -> str:
         ("the connection closed before the response head was complete", None, Failure.TRUNCATED),
         ("the connection broke: reset by peer (status 200 …)", 200, Failure.RESET),
         ("the body ended after 3 of 9 bytes (status 200 …)", 200, Failure.TRUNCATED),
-        ("a chunk's size is no hexadecimal number: 'zz'", 200, Failure.PROTOCOL),
+        ("a chunk's size is not a hexadecimal number: 'zz'", 200, Failure.PROTOCOL),
     ],
 )
 def test_the_words_of_format_1_name_the_failure(
