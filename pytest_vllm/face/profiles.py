@@ -149,7 +149,7 @@ def _way(profile: Profile, options: Options) -> dict[str, object]:
         try:
             changes["proxy"] = proxy(options.proxy)
         except ValueError as error:
-            raise pytest.UsageError(f"--vllm-proxy: {error}") from error
+            raise pytest.UsageError(f"--vllm-proxy: {error}") from None
     return changes
 
 
