@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shlex
 import time
@@ -47,7 +48,7 @@ def style_of(config: pytest.Config) -> terminal.Style:
 def header(session: GateSession, config: pytest.Config) -> list[str]:
     """What is about to be verified."""
     profiles = session.profiles.values()
-    lines = terminal.header_lines(profiles, session.folder, session.options, style=style_of(config))
+    lines = terminal.header_lines(profiles, session.reports, session.options, style=style_of(config))
     notes = [f"vllm: {note}" for note in session.notes]
     return [*lines, *_proxies(session), *notes, *_preflight(session, config)]
 
@@ -89,7 +90,11 @@ def show(report: pytest.TestReport, result: Result, session: GateSession, *, pyt
         if not python:
             run = as_run(session, result.profile, only=result.exchanges)
             report.longrepr = terminal.failure_block(
-                result, run, folder=session.folder, redactor=session.redactor, before=_before(session, result)
+                result,
+                run,
+                folder=session.reports,
+                redactor=session.redactor,
+                before=_before(session, result),
             )
     else:
         report.longrepr = None
@@ -105,7 +110,8 @@ def as_run(session: GateSession, name: str, only: tuple[str, ...] | None = None)
     """A server as reports want it, with all its recordings or only these."""
     state = session.state(name)
     keys = [key for key in state.store.keys() if only is None or key in only]  # noqa: SIM118
-    files = {key: f"{state.folder.name}/recordings/{file_name(key)}" for key in keys}
+    kept = os.path.relpath(state.folder, session.reports)
+    files = {key: f"{kept}/recordings/{file_name(key)}" for key in keys}
     return ServerRun(
         server=state.server,
         facts=state.facts,
@@ -118,7 +124,7 @@ def as_run(session: GateSession, name: str, only: tuple[str, ...] | None = None)
         options=_selection(session, name),
         key_env=_key_env(state.profile),
         files=files,
-        log_file=f"{state.folder.name}/server.log",
+        log_file=f"{kept}/server.log",
     )
 
 
@@ -163,7 +169,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         run_id=session.run_id,
         started=session.started,
         seconds=round(time.monotonic() - session.clock, 3),
-        folder=session.folder,
+        folder=session.reports,
         servers={
             name: replace(as_run(session, name), plots=_plots(session, name, config))
             for name in _opened(session)
@@ -231,7 +237,7 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
         run_id=session.run_id,
         started=session.started,
         seconds=failure.seconds,
-        folder=session.folder,
+        folder=session.reports,
         servers={},
         results=(),
         decision=decide(()),
@@ -266,7 +272,9 @@ def _opened(session: GateSession) -> list[str]:
 
 
 def _write(record: RunRecord, session: GateSession) -> None:
-    write_all(record, session.redactor, session.folder)
+    for folder in (session.reports.parents[1], session.reports.parent, session.reports):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # answers of the server are quoted there
+    write_all(record, session.redactor, session.reports)
 
 
 def _versions() -> dict[str, str]:

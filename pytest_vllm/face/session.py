@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.declare.recordings import Recordings
-from pytest_vllm.face.baselines import read_baseline
+from pytest_vllm.face.baselines import read_baseline, refuse_other_model, refuse_unknown
 from pytest_vllm.face.profiles import load_profiles
 from pytest_vllm.face.selection import profile_of
 from pytest_vllm.profile.model import Secret
@@ -44,8 +44,9 @@ class GateSession:
 
     Args:
         options: what the person asked for.
-        folder: the run folder; under `--vllm-replay`, the folder that is judged again.
+        folder: the run folder; under `--vllm-replay`, the folder that is judged again and left as it is.
         profiles: by name, in the order given.
+        reports: where reports are written: the run folder; under `--vllm-replay`, a new one.
         worker: whether this is an xdist worker.
         gate: opened by the controlling process; None in workers and in a replay.
         results: every judged check, in order of arrival.
@@ -61,6 +62,7 @@ class GateSession:
     options: Options
     folder: Path
     profiles: dict[str, Profile]
+    reports: Path
     worker: bool = False
     gate: Gate | None = None
     started: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
@@ -79,8 +81,8 @@ class GateSession:
 
     @property
     def run_id(self) -> str:
-        """Also the run folder's name."""
-        return self.folder.name
+        """Also the name of the folder of its reports."""
+        return self.reports.name
 
     @property
     def default_profile(self) -> str:
@@ -142,21 +144,28 @@ def open_session(config: pytest.Config, options: Options) -> GateSession:
     """This run's session, its profiles loaded. Raises pytest.UsageError on a bad one."""
     notes: list[str] = []
     profiles = load_profiles(options, config.rootpath, notes)
-    session = GateSession(options, run_folder(config, options), profiles, notes=notes)
+    folder, reports = run_folders(config, options)
+    session = GateSession(options, folder, profiles, reports, notes=notes)
     session.rootdir = config.rootpath
     session.worker = hasattr(config, "workerinput")
     session.baselines = read_baseline(options.baseline)
+    refuse_unknown(options.baseline, session.baselines, profiles)
+    if session.replaying:
+        for name in profiles:
+            refuse_other_model(session, name)
     return session
 
 
-def run_folder(config: pytest.Config, options: Options) -> Path:
-    """A new folder for this run; the controller's in a worker; the recorded one in a replay."""
+def run_folders(config: pytest.Config, options: Options) -> tuple[Path, Path]:
+    """Where this run's servers are written down, and where its reports: one folder unless it is a replay.
+
+    A worker is given the controller's.
+    """
     if hasattr(config, "workerinput"):
-        return Path(config.workerinput["vllm_folder"])
-    if options.replay is not None:
-        return options.replay
+        return Path(config.workerinput["vllm_folder"]), Path(config.workerinput["vllm_reports"])
     stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
-    return options.report / "runs" / f"{stamp}-{secrets.token_hex(2)}"
+    fresh = options.report / "runs" / f"{stamp}-{secrets.token_hex(2)}"
+    return options.replay or fresh, fresh
 
 
 def secrets_in(profiles: Iterable[Profile]) -> list[str]:
