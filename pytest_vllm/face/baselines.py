@@ -63,9 +63,10 @@ def refuse_other_model(session: GateSession, name: str) -> None:
 
 def comparisons(session: GateSession, results: Sequence[Result]) -> tuple[Comparison, ...]:
     """How this run differs from the baseline, for every profile that both know."""
+    partial = session.partial or bool(session.account.partial)
     mine = {name: [row for row in results if row.profile == name] for name in session.profiles}
     return tuple(
-        compare(rows, session.baselines[name], partial=session.partial)
+        compare(rows, session.baselines[name], partial=partial)
         for name, rows in mine.items()
         if rows and name in session.baselines
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.junitxml import xml_key
 
-from pytest_vllm.decide.verdict import Verdict, decide
+from pytest_vllm.decide.verdict import Verdict, decide, qualified
 from pytest_vllm.decide.waivers import stale_waivers
 from pytest_vllm.face import judgement as judge
 from pytest_vllm.face.baselines import comparisons, save_baseline
@@ -163,7 +163,9 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
             shared = [*known_faults(), *parser_faults(profile.server.args)]
             own = [waiver for waiver in profile.waive if waiver not in shared]
             results += stale_waivers(results, own, version, name)
-    decision = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
+    doubts = session.account.doubts(session.results)
+    decided = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
+    decision = qualified(decided, doubts=doubts, partial=session.account.partial)
     accused = set(map(id, decision.failed))
     record = RunRecord(
         run_id=session.run_id,
@@ -183,6 +185,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         own_failures=len(session.own_failures),
         strict=session.options.strict,
         comparisons=comparisons(session, results),
+        doubts=tuple(doubts),
     )
     save_baseline(session, results)
     session.record = record

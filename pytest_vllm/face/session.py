@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.declare.recordings import Recordings
+from pytest_vllm.face.account import Account
 from pytest_vllm.face.baselines import read_baseline, refuse_other_model, refuse_unknown
 from pytest_vllm.face.profiles import load_profiles
 from pytest_vllm.face.selection import profile_of
@@ -55,6 +56,7 @@ class GateSession:
         partial: whether some collected checks were left out.
         record: what the reports tell; None until the end.
         baselines: what was true last time, by profile.
+        account: what was to be checked, and what was.
         rootdir: where the person's own profiles, hardware and models lie.
         notes: what the header tells of how the profiles came about.
     """
@@ -73,6 +75,7 @@ class GateSession:
     partial: bool = False
     record: RunRecord | None = None
     baselines: dict[str, Baseline] = field(default_factory=dict)
+    account: Account = field(default_factory=Account)
     notes: list[str] = field(default_factory=list)
     _states: dict[str, ServerState] = field(default_factory=dict)
     rootdir: Path = field(default_factory=Path.cwd)
