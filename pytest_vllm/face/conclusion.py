@@ -187,8 +187,11 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         comparisons=comparisons(session, results),
         doubts=tuple(doubts),
     )
-    save_baseline(session, results)
     session.record = record
+    try:
+        save_baseline(session, results)
+    except OSError as error:
+        session.unwritten[str(session.options.save_baseline)] = str(error)
     _write(record, session)
     return decision.exit_code
 
@@ -218,6 +221,8 @@ def likeliest_first(session: GateSession, config: pytest.Config) -> None:
 def summary(session: GateSession, config: pytest.Config) -> list[str]:
     """The verdict as the terminal shows it."""
     lines = [f"vllm: {line}" for line in session.missed]
+    lines += [f"vllm: {name} was not written: {why}" for name, why in session.unwritten.items()]
+    lines = [session.redactor.text(line) for line in lines]
     if session.record is not None:
         style = style_of(config)
         lines += terminal.verdict_lines(session.record, redactor=session.redactor, style=style)
@@ -275,9 +280,11 @@ def _opened(session: GateSession) -> list[str]:
 
 
 def _write(record: RunRecord, session: GateSession) -> None:
-    for folder in (session.reports.parents[1], session.reports.parent, session.reports):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # answers of the server are quoted there
-    write_all(record, session.redactor, session.reports)
+    try:
+        session.make_reports()
+        write_all(record, session.redactor, session.reports, unwritten=session.unwritten)
+    except Exception as error:  # noqa: BLE001 - the verdict is still to be said
+        session.unwritten[session.reports.name] = f"{type(error).__name__}: {error}"
 
 
 def _versions() -> dict[str, str]:

@@ -68,6 +68,12 @@ class GatePlugin:
         if self._only_looking:
             return (yield)
         ours = self.session
+        try:
+            ours.make_reports()
+        except OSError as error:  # now, not after an hour of recording
+            raise pytest.UsageError(
+                f"--vllm-report={ours.options.report}: no run can be kept there ({error}); name another"
+            ) from None
         terminal = session.config.get_terminal_writer()
         progress = Progress(terminal, tty=sys.stdout.isatty() and terminal.hasmarkup)
         ours.gate = Gate(ours.context(progress), ours.profiles)

@@ -57,6 +57,7 @@ class GateSession:
         record: what the reports tell; None until the end.
         baselines: what was true last time, by profile.
         account: what was to be checked, and what was.
+        unwritten: file -> why it could not be written.
         rootdir: where the person's own profiles, hardware and models lie.
         notes: what the header tells of how the profiles came about.
     """
@@ -76,6 +77,7 @@ class GateSession:
     record: RunRecord | None = None
     baselines: dict[str, Baseline] = field(default_factory=dict)
     account: Account = field(default_factory=Account)
+    unwritten: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _states: dict[str, ServerState] = field(default_factory=dict)
     rootdir: Path = field(default_factory=Path.cwd)
@@ -101,6 +103,14 @@ class GateSession:
     def replaying(self) -> bool:
         """Whether recordings are judged again, without a server."""
         return self.options.replay is not None
+
+    def make_reports(self) -> None:
+        """Make the folder of reports. Raises OSError.
+
+        Answers of the server are quoted there: nobody else's business on a shared machine.
+        """
+        for folder in (self.reports.parents[1], self.reports.parent, self.reports):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def context(self, progress: Progress) -> RunContext:
         """What this run gives to its servers."""
