@@ -7,7 +7,7 @@ import pytest
 from pytest_vllm.face.collection import names_suites
 from pytest_vllm.face.options import MARK, OPTIONS, SESSION, add_options, read_options
 
-pytest.register_assert_rewrite("suites", "pytest_vllm.suites")
+pytest.register_assert_rewrite("suites", "pytest_vllm.suites", "pytest_vllm.face.controls")
 
 # ruff: noqa: PLC0415 - what is imported below is for runs that ask for it
 
@@ -44,12 +44,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(unasked, "vllm-fixtures")
         return
     from pytest_vllm.face import fixtures
+    from pytest_vllm.face.auditor import Auditor
     from pytest_vllm.face.hooks import GatePlugin
     from pytest_vllm.face.session import open_session
 
     config.pluginmanager.register(fixtures, "vllm-fixtures")
     session = config.stash[SESSION] = open_session(config, options)
     config.pluginmanager.register(GatePlugin(config, session), "vllm-gate")
+    config.pluginmanager.register(Auditor(config, session), "vllm-auditor")
 
 
 @pytest.hookimpl(trylast=True)  # `-m` and `-k` have left out what they leave out

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 FORMAT = "pytest-vllm-baseline"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 HOLDS = (Verdict.PASS, Verdict.WAIVED)
 #: What a check that holds now may be said to have been before: it was asked, and did not hold.
 WRONG = (Verdict.FAIL, Verdict.ADVISORY, Verdict.UNDECIDED)
@@ -39,6 +39,7 @@ class Baseline:
         hardware: the profile's, by name; empty when it names none, and in baselines of version 1.
         loads: measurement -> its workload and figures, as `measure.against.kept` gives them; in baselines
             of version 1 there are none.
+        model: the name under which it was served; empty in baselines before version 3.
     """
 
     profile: str
@@ -48,6 +49,7 @@ class Baseline:
     verdicts: Mapping[str, str]
     hardware: str = ""
     loads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,12 @@ def take(
     simulated: bool,
     hardware: str = "",
     loads: Mapping[str, Mapping[str, Any]] | None = None,
+    model: str = "",
 ) -> Baseline:
     """The baseline of a run's results on one profile."""
     verdicts = {r.check: str(r.verdict) for r in results if r.profile == profile}
-    return Baseline(
-        profile, version, taken, simulated, dict(sorted(verdicts.items())), hardware, dict(loads or {})
-    )
+    in_order = dict(sorted(verdicts.items()))
+    return Baseline(profile, version, taken, simulated, in_order, hardware, dict(loads or {}), model)
 
 
 def compare(results: Iterable[Result], baseline: Baseline, *, partial: bool = False) -> Comparison:
@@ -114,6 +116,7 @@ def to_json(baselines: Iterable[Baseline]) -> dict[str, Any]:
             "taken": b.taken,
             "simulated": b.simulated,
             "hardware": b.hardware,
+            "model": b.model,
             "loads": {key: dict(load) for key, load in b.loads.items()},
             "verdicts": dict(b.verdicts),
         }

@@ -7,12 +7,12 @@ observation into a `Verdict`, and `decide` turns all results of a run into a `De
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class Level(StrEnum):
@@ -142,6 +142,19 @@ def decide(results: Iterable[Result], *, own_failures: int = 0, strict: bool = F
         why = "no check ran" if not rows else f"none of the {len(rows)} selected checks ran"
         return Decision(Answer.NOTHING_RAN, why, counts, failed, undecided)
     return Decision(Answer.GO, f"{decided} checks decided, none failed", counts, failed, undecided)
+
+
+def qualified(decision: Decision, *, doubts: Sequence[str] = (), partial: str = "") -> Decision:
+    """The decision with what limits it: a GO under doubt is UNDECIDED, everything else keeps its answer.
+
+    Args:
+        decision: of the results alone.
+        doubts: why the run itself may have missed a failure, in words.
+        partial: how much of the tier was selected, in words.
+    """
+    answer = Answer.UNDECIDED if doubts and decision.answer is Answer.GO else decision.answer
+    why = "; ".join(filter(None, [decision.why, *doubts, partial]))
+    return replace(decision, answer=answer, why=why)
 
 
 #: Checks that fail when the server computes nothing at all, or no longer.

@@ -12,7 +12,7 @@ from pytest_vllm.profile.bounded import read_bounded
 from pytest_vllm.profile.errors import ProfileError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_vllm.decide.baseline import Baseline, Comparison
@@ -38,11 +38,35 @@ def read_baseline(path: Path | None) -> dict[str, Baseline]:
         raise pytest.UsageError(f"--vllm-baseline={path}: {error}; {save}") from None
 
 
+def refuse_unknown(path: Path | None, known: Mapping[str, Baseline], profiles: Iterable[str]) -> None:
+    """Raise pytest.UsageError where a baseline has nothing to compare a profile of this run with."""
+    unknown = [name for name in profiles if name not in known]
+    if path is not None and unknown:
+        raise pytest.UsageError(
+            f"--vllm-baseline={path} is of {', '.join(known) or 'no profile'}, this run of "
+            f"{', '.join(unknown)}: nothing would be compared; save one of this profile first with "
+            f"--vllm-save-baseline={path.name}"
+        )
+
+
+def refuse_other_model(session: GateSession, name: str) -> None:
+    """Raise pytest.UsageError where a profile's baseline was taken of another model."""
+    before = session.baselines.get(name)
+    now = session.state(name).server.model
+    if before is not None and before.model and now and before.model != now:
+        raise pytest.UsageError(
+            f"--vllm-baseline={session.options.baseline}: {name} was {before.model} when it was saved and "
+            f"serves {now} now, and two models are not compared; give the baseline of {now}, or save one "
+            "with --vllm-save-baseline"
+        )
+
+
 def comparisons(session: GateSession, results: Sequence[Result]) -> tuple[Comparison, ...]:
     """How this run differs from the baseline, for every profile that both know."""
+    partial = session.partial or bool(session.account.partial)
     mine = {name: [row for row in results if row.profile == name] for name in session.profiles}
     return tuple(
-        compare(rows, session.baselines[name], partial=session.partial)
+        compare(rows, session.baselines[name], partial=partial)
         for name, rows in mine.items()
         if rows and name in session.baselines
     )
@@ -61,6 +85,7 @@ def save_baseline(session: GateSession, results: Sequence[Result]) -> None:
             results,
             profile=name,
             version=server.version,
+            model=server.model,
             taken=session.started.date().isoformat(),
             simulated=server.simulated,
             hardware=state.profile.hardware or "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shlex
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.junitxml import xml_key
 
-from pytest_vllm.decide.verdict import Verdict, decide
+from pytest_vllm.decide.verdict import Verdict, decide, qualified
 from pytest_vllm.decide.waivers import stale_waivers
 from pytest_vllm.face import judgement as judge
 from pytest_vllm.face.baselines import comparisons, save_baseline
@@ -47,7 +48,7 @@ def style_of(config: pytest.Config) -> terminal.Style:
 def header(session: GateSession, config: pytest.Config) -> list[str]:
     """What is about to be verified."""
     profiles = session.profiles.values()
-    lines = terminal.header_lines(profiles, session.folder, session.options, style=style_of(config))
+    lines = terminal.header_lines(profiles, session.reports, session.options, style=style_of(config))
     notes = [f"vllm: {note}" for note in session.notes]
     return [*lines, *_proxies(session), *notes, *_preflight(session, config)]
 
@@ -89,7 +90,11 @@ def show(report: pytest.TestReport, result: Result, session: GateSession, *, pyt
         if not python:
             run = as_run(session, result.profile, only=result.exchanges)
             report.longrepr = terminal.failure_block(
-                result, run, folder=session.folder, redactor=session.redactor, before=_before(session, result)
+                result,
+                run,
+                folder=session.reports,
+                redactor=session.redactor,
+                before=_before(session, result),
             )
     else:
         report.longrepr = None
@@ -105,7 +110,8 @@ def as_run(session: GateSession, name: str, only: tuple[str, ...] | None = None)
     """A server as reports want it, with all its recordings or only these."""
     state = session.state(name)
     keys = [key for key in state.store.keys() if only is None or key in only]  # noqa: SIM118
-    files = {key: f"{state.folder.name}/recordings/{file_name(key)}" for key in keys}
+    kept = os.path.relpath(state.folder, session.reports)
+    files = {key: f"{kept}/recordings/{file_name(key)}" for key in keys}
     return ServerRun(
         server=state.server,
         facts=state.facts,
@@ -118,7 +124,7 @@ def as_run(session: GateSession, name: str, only: tuple[str, ...] | None = None)
         options=_selection(session, name),
         key_env=_key_env(state.profile),
         files=files,
-        log_file=f"{state.folder.name}/server.log",
+        log_file=f"{kept}/server.log",
     )
 
 
@@ -157,13 +163,15 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
             shared = [*known_faults(), *parser_faults(profile.server.args)]
             own = [waiver for waiver in profile.waive if waiver not in shared]
             results += stale_waivers(results, own, version, name)
-    decision = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
+    doubts = session.account.doubts(session.results)
+    decided = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
+    decision = qualified(decided, doubts=doubts, partial=session.account.partial)
     accused = set(map(id, decision.failed))
     record = RunRecord(
         run_id=session.run_id,
         started=session.started,
         seconds=round(time.monotonic() - session.clock, 3),
-        folder=session.folder,
+        folder=session.reports,
         servers={
             name: replace(as_run(session, name), plots=_plots(session, name, config))
             for name in _opened(session)
@@ -177,9 +185,13 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         own_failures=len(session.own_failures),
         strict=session.options.strict,
         comparisons=comparisons(session, results),
+        doubts=tuple(doubts),
     )
-    save_baseline(session, results)
     session.record = record
+    try:
+        save_baseline(session, results)
+    except OSError as error:
+        session.unwritten[str(session.options.save_baseline)] = str(error)
     _write(record, session)
     return decision.exit_code
 
@@ -209,6 +221,8 @@ def likeliest_first(session: GateSession, config: pytest.Config) -> None:
 def summary(session: GateSession, config: pytest.Config) -> list[str]:
     """The verdict as the terminal shows it."""
     lines = [f"vllm: {line}" for line in session.missed]
+    lines += [f"vllm: {name} was not written: {why}" for name, why in session.unwritten.items()]
+    lines = [session.redactor.text(line) for line in lines]
     if session.record is not None:
         style = style_of(config)
         lines += terminal.verdict_lines(session.record, redactor=session.redactor, style=style)
@@ -231,7 +245,7 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
         run_id=session.run_id,
         started=session.started,
         seconds=failure.seconds,
-        folder=session.folder,
+        folder=session.reports,
         servers={},
         results=(),
         decision=decide(()),
@@ -266,7 +280,11 @@ def _opened(session: GateSession) -> list[str]:
 
 
 def _write(record: RunRecord, session: GateSession) -> None:
-    write_all(record, session.redactor, session.folder)
+    try:
+        session.make_reports()
+        write_all(record, session.redactor, session.reports, unwritten=session.unwritten)
+    except Exception as error:  # noqa: BLE001 - the verdict is still to be said
+        session.unwritten[session.reports.name] = f"{type(error).__name__}: {error}"
 
 
 def _versions() -> dict[str, str]:

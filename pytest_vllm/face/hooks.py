@@ -16,6 +16,7 @@ from pytest_vllm.declare.checks import collecting_observations
 from pytest_vllm.face import conclusion as closing
 from pytest_vllm.face import judgement as judge
 from pytest_vllm.face import selection, workers
+from pytest_vllm.face.baselines import refuse_other_model
 from pytest_vllm.face.items import measured_by, spec_of, wanted
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.report.junit import properties
@@ -41,8 +42,9 @@ class GatePlugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell an xdist worker the run folder."""
+        """Tell an xdist worker the run's folders."""
         node.workerinput["vllm_folder"] = str(self.session.folder)
+        node.workerinput["vllm_reports"] = str(self.session.reports)
 
     def pytest_report_header(self) -> list[str]:
         """Say what is about to be verified."""
@@ -50,7 +52,7 @@ class GatePlugin:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """A worker writes down what its items want; the controller reads it and records."""
-        if self.session.worker:
+        if self.session.worker and not self.session.replaying:
             by_profile = {name: self._items_of(name, session.items) for name in self.session.profiles}
             plans = {
                 name: workers.Plan(any(map(selection.needs_live, items)), wanted(items), measured_by(items))
@@ -66,6 +68,12 @@ class GatePlugin:
         if self._only_looking:
             return (yield)
         ours = self.session
+        try:
+            ours.make_reports()
+        except OSError as error:  # now, not after an hour of recording
+            raise pytest.UsageError(
+                f"--vllm-report={ours.options.report}: no run can be kept there ({error}); name another"
+            ) from None
         terminal = session.config.get_terminal_writer()
         progress = Progress(terminal, tty=sys.stdout.isatty() and terminal.hasmarkup)
         ours.gate = Gate(ours.context(progress), ours.profiles)
@@ -206,6 +214,7 @@ class GatePlugin:
         assert gate is not None  # noqa: S101 - opened by the run loop
         try:
             gate.open(name, wants, measures)
+            refuse_other_model(self.session, name)
         except BootError as error:
             closing.say_not_booted(self.session, name, error, self.config)
             pytest.exit(f"vllm: {name} did not boot", returncode=EXIT_NO_BOOT)

@@ -101,7 +101,7 @@ def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str
         return grade(spec.level, held=True), ""
     error = call.excinfo.value
     if isinstance(error, pytest.skip.Exception):
-        return Verdict.NOT_RUN, str(error.msg)
+        return _skipped(spec, str(error.msg))
     if isinstance(error, NotRun):
         return Verdict.NOT_RUN, str(error)
     if isinstance(error, Undecided):
@@ -111,6 +111,13 @@ def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str
     where = call.excinfo.traceback[-1]
     crash = f"{type(error).__name__}: {error}"
     return Verdict.UNDECIDED, f"the check crashed at {Path(where.path).name}:{where.lineno + 1}: {crash}"
+
+
+def _skipped(spec: CheckSpec, why: str) -> tuple[Verdict, str]:
+    """A check that pytest skipped: a gate from which somebody took a MUST has not asked everything."""
+    if spec.level is Level.MUST:
+        return Verdict.UNDECIDED, f"pytest skipped it, so nothing was judged: {why}"
+    return Verdict.NOT_RUN, why
 
 
 def _said(error: AssertionError) -> str:

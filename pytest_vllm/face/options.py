@@ -157,6 +157,7 @@ def add_options(parser: pytest.Parser) -> None:
 def read_options(config: pytest.Config) -> Options:
     """The options of this run: command line first, then ini."""
     read = _reader(config)
+    _one_source(config, read)
     report = Path(read("report") or ".vllm")
     return Options(
         profiles=tuple(read("profile") or ()),
@@ -188,6 +189,20 @@ def read_options(config: pytest.Config) -> Options:
         baseline=_path(config, read("baseline")),
         save_baseline=_path(config, read("save-baseline")),
     )
+
+
+def _one_source(config: pytest.Config, read: Any) -> None:
+    """Refuse a replay beside a server: its old answers would be taken for that server's.
+
+    What an ini file says of a server is for runs that ask for nothing else.
+    """
+    live = [name for name in ("profile", "url", "from") if config.getoption(_dest(name))]
+    if live and read("replay"):
+        named = " and ".join(f"--vllm-{name}" for name in live)
+        raise pytest.UsageError(
+            f"--vllm-replay judges recordings, {named} a server: leave one of them out, "
+            "or the answers of one would be taken for the other's"
+        )
 
 
 def _source(config: pytest.Config, given: str | None) -> str | None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.launch.arguments import api_key
+from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.measure.swarm.crew import MISSING, available
 from pytest_vllm.profile.hardware import hardware_names
 from pytest_vllm.profile.importers.gpunames import hardware_named
@@ -130,7 +132,22 @@ def _adjusted(profile: Profile, options: Options, hardware: dict[str, str]) -> P
         changed = with_parsers(changed, options.tool_parser, options.reasoning_parser)
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
+    changed = _guarded(changed)
     return with_defects(changed) if defects else with_known_faults(changed)
+
+
+def _guarded(profile: Profile) -> Profile:
+    """The profile, expecting `auth` where a key was given: a server that lets everybody in is not guarded."""
+    expected = profile.expect.capabilities
+    named = profile.server.api_key or profile.server.args.get("api-key")
+    if not named or "auth" in expected:
+        return profile
+    try:
+        api_key(profile, os.environ)
+    except BootError:  # the variable is not set: said when the server is started
+        return profile
+    expect = profile.expect.model_copy(update={"capabilities": [*expected, "auth"]})
+    return profile.model_copy(update={"expect": expect})
 
 
 def _way(profile: Profile, options: Options) -> dict[str, object]:
@@ -149,7 +166,7 @@ def _way(profile: Profile, options: Options) -> dict[str, object]:
         try:
             changes["proxy"] = proxy(options.proxy)
         except ValueError as error:
-            raise pytest.UsageError(f"--vllm-proxy: {error}") from error
+            raise pytest.UsageError(f"--vllm-proxy: {error}") from None
     return changes
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.declare.recordings import Recordings
-from pytest_vllm.face.baselines import read_baseline
+from pytest_vllm.face.account import Account
+from pytest_vllm.face.baselines import read_baseline, refuse_other_model, refuse_unknown
 from pytest_vllm.face.profiles import load_profiles
 from pytest_vllm.face.selection import profile_of
 from pytest_vllm.profile.model import Secret
@@ -44,8 +45,9 @@ class GateSession:
 
     Args:
         options: what the person asked for.
-        folder: the run folder; under `--vllm-replay`, the folder that is judged again.
+        folder: the run folder; under `--vllm-replay`, the folder that is judged again and left as it is.
         profiles: by name, in the order given.
+        reports: where reports are written: the run folder; under `--vllm-replay`, a new one.
         worker: whether this is an xdist worker.
         gate: opened by the controlling process; None in workers and in a replay.
         results: every judged check, in order of arrival.
@@ -54,6 +56,8 @@ class GateSession:
         partial: whether some collected checks were left out.
         record: what the reports tell; None until the end.
         baselines: what was true last time, by profile.
+        account: what was to be checked, and what was.
+        unwritten: file -> why it could not be written.
         rootdir: where the person's own profiles, hardware and models lie.
         notes: what the header tells of how the profiles came about.
     """
@@ -61,6 +65,7 @@ class GateSession:
     options: Options
     folder: Path
     profiles: dict[str, Profile]
+    reports: Path
     worker: bool = False
     gate: Gate | None = None
     started: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
@@ -71,6 +76,8 @@ class GateSession:
     partial: bool = False
     record: RunRecord | None = None
     baselines: dict[str, Baseline] = field(default_factory=dict)
+    account: Account = field(default_factory=Account)
+    unwritten: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _states: dict[str, ServerState] = field(default_factory=dict)
     rootdir: Path = field(default_factory=Path.cwd)
@@ -79,8 +86,8 @@ class GateSession:
 
     @property
     def run_id(self) -> str:
-        """Also the run folder's name."""
-        return self.folder.name
+        """Also the name of the folder of its reports."""
+        return self.reports.name
 
     @property
     def default_profile(self) -> str:
@@ -96,6 +103,14 @@ class GateSession:
     def replaying(self) -> bool:
         """Whether recordings are judged again, without a server."""
         return self.options.replay is not None
+
+    def make_reports(self) -> None:
+        """Make the folder of reports. Raises OSError.
+
+        Answers of the server are quoted there: nobody else's business on a shared machine.
+        """
+        for folder in (self.reports.parents[1], self.reports.parent, self.reports):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def context(self, progress: Progress) -> RunContext:
         """What this run gives to its servers."""
@@ -142,21 +157,28 @@ def open_session(config: pytest.Config, options: Options) -> GateSession:
     """This run's session, its profiles loaded. Raises pytest.UsageError on a bad one."""
     notes: list[str] = []
     profiles = load_profiles(options, config.rootpath, notes)
-    session = GateSession(options, run_folder(config, options), profiles, notes=notes)
+    folder, reports = run_folders(config, options)
+    session = GateSession(options, folder, profiles, reports, notes=notes)
     session.rootdir = config.rootpath
     session.worker = hasattr(config, "workerinput")
     session.baselines = read_baseline(options.baseline)
+    refuse_unknown(options.baseline, session.baselines, profiles)
+    if session.replaying:
+        for name in profiles:
+            refuse_other_model(session, name)
     return session
 
 
-def run_folder(config: pytest.Config, options: Options) -> Path:
-    """A new folder for this run; the controller's in a worker; the recorded one in a replay."""
+def run_folders(config: pytest.Config, options: Options) -> tuple[Path, Path]:
+    """Where this run's servers are written down, and where its reports: one folder unless it is a replay.
+
+    A worker is given the controller's.
+    """
     if hasattr(config, "workerinput"):
-        return Path(config.workerinput["vllm_folder"])
-    if options.replay is not None:
-        return options.replay
+        return Path(config.workerinput["vllm_folder"]), Path(config.workerinput["vllm_reports"])
     stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
-    return options.report / "runs" / f"{stamp}-{secrets.token_hex(2)}"
+    fresh = options.report / "runs" / f"{stamp}-{secrets.token_hex(2)}"
+    return options.replay or fresh, fresh
 
 
 def secrets_in(profiles: Iterable[Profile]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic_core import PydanticCustomError
 
@@ -21,6 +21,8 @@ _CHECK_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+(\[[^\
 _ISSUE = re.compile(r"https?://\S+|[\w.-]+/[\w.-]+#\d+")
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
 _REFERENCE = {"from-env", "from_env"}
+#: Marks of a URL's parts in which people put keys and logins, and what such a part is called.
+_CARRIERS = (("?", "a query"), ("@", "a login"), ("#", "a fragment"), (";=", "a parameter"))
 
 REFERENCE_SHAPE = 'write { from-env = "NAME" }'
 
@@ -53,30 +55,49 @@ def environment_value(value: Any) -> Any:
 
 
 def proxy(value: str | None) -> str | None:
-    """`none`, or the URL of an HTTP proxy without a login: that is a secret, and reports quote this."""
-    if value in (None, "none"):
+    """`none`, or the URL of an HTTP proxy without a login: that is a secret, and reports quote this.
+
+    Raises ValueError that does not repeat it.
+    """
+    if value is None or value == "none":
         return value
-    parts = urlsplit(value)
+    if _carried(value) == "a login":
+        raise ValueError("a login is never written down: give it in http_proxy or https_proxy instead")
+    if carried := _carried(value):
+        raise ValueError(f"it carries {carried}, which reports would quote: leave it out")
+    try:
+        parts = urlsplit(value)
+    except ValueError:  # whose words repeat a part of it
+        parts = urlsplit("")
     if parts.scheme != "http" or not parts.hostname:
         raise ValueError('write "http://HOST:PORT", or "none" for no proxy')
-    if "@" in parts.netloc:
-        raise ValueError("a login is never written down: give it in http_proxy or https_proxy instead")
     return value
 
 
 def server_url(value: str | None) -> str | None:
-    """The base URL of a server, without a login and without a query: reports quote it.
+    """The base URL of a server, without anything that could hold a secret: reports quote it.
 
     Raises ValueError that does not repeat it.
     """
     if value is None or value.startswith("unix:"):
         return value
-    text = value if "://" in value else f"http://{value}"
-    if "@" in text.partition("://")[2].partition("/")[0]:
-        raise ValueError("it carries a login, which reports would quote: leave it out")
-    if "?" in text:
+    carried = _carried(value)
+    if carried == "a query":
         raise ValueError("it carries a query, and reports would quote a key in it: leave it out")
+    if carried:
+        raise ValueError(f"it carries {carried}, which reports would quote: leave it out")
     return value
+
+
+def _carried(url: str) -> str:
+    """What a URL carries beside scheme, host, port and path; empty if nothing.
+
+    It is searched as a whole and decoded: a password with a slash, or an escaped `@`, moves the login to
+    where no parser of URLs sees one.
+    """
+    plain = unquote(url)
+    found = (what for marks, what in _CARRIERS if any(mark in plain for mark in marks))
+    return next(found, "")
 
 
 def gpus(value: Any) -> Any:

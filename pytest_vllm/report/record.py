@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.decide.verdict import EXIT_NO_BOOT, Answer, decide
+from pytest_vllm.decide.verdict import EXIT_NO_BOOT, Answer, decide, qualified
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -129,6 +129,7 @@ class RunRecord:
         own_failures: failing tests of the person's own that are not checks.
         strict: whether advisory and undecided SHOULD checks count like MUST checks.
         comparisons: how the run differs from the baseline, for each profile that has one.
+        doubts: why the run itself may have missed a failure, in words.
     """
 
     run_id: str
@@ -146,6 +147,7 @@ class RunRecord:
     own_failures: int = 0
     strict: bool = False
     comparisons: tuple[Comparison, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     @property
     def simulated(self) -> bool:
@@ -174,7 +176,8 @@ class RunRecord:
 
     def decision_of(self, profile: str) -> Decision:
         """The answer for one of the run's profiles."""
-        return decide([row for row in self.results if row.profile == profile], strict=self.strict)
+        decision = decide([row for row in self.results if row.profile == profile], strict=self.strict)
+        return qualified(decision, doubts=self.doubts)
 
     def seconds_of(self, *phases: str, profile: str | None = None) -> float:
         """Seconds spent in the named phases (all of them when none is named), of one profile or of all."""

@@ -9,7 +9,7 @@ from pytest_vllm.report import json_report, markdown
 from pytest_vllm.report.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pytest_vllm.report.json_report import CurlWriter
@@ -20,7 +20,12 @@ SHEBANG = "#!/bin/sh\n"
 
 
 def write_all(
-    record: RunRecord, redactor: Redactor, folder: Path, *, curl: CurlWriter | None = None
+    record: RunRecord,
+    redactor: Redactor,
+    folder: Path,
+    *,
+    curl: CurlWriter | None = None,
+    unwritten: dict[str, str] | None = None,
 ) -> dict[str, Path]:
     """Write report.json, report.md, report.html and a curl script per check that did not pass.
 
@@ -29,6 +34,8 @@ def write_all(
         redactor: takes secrets out of every file.
         folder: the run folder; made when it does not exist.
         curl: writes a request as a script; `wire.curl.curl` unless given.
+        unwritten: is given file name -> why, for each file that could not be made or written; the others are
+            written all the same. Without it such an error is raised.
 
     Returns:
         file name (relative to the folder) -> path of everything that was written.
@@ -38,13 +45,21 @@ def write_all(
     from pytest_vllm.wire.curl import curl as wire_curl  # noqa: PLC0415
 
     document = json_report.document(record, redactor, curl or wire_curl)
-    texts = {
-        "report.json": json_report.dumps(document),
-        "report.md": markdown.render(document),
-        "report.html": html.render(document),
-        **_scripts(document),
+    makers: dict[str, Callable[[], str]] = {
+        "report.json": lambda: json_report.dumps(document),
+        "report.md": lambda: markdown.render(document),
+        "report.html": lambda: html.render(document),
+        **{name: lambda text=text: text for name, text in _scripts(document).items()},  # type: ignore[misc]
     }
-    return {name: _write(folder / name, text, runs=name.endswith(".sh")) for name, text in texts.items()}
+    written: dict[str, Path] = {}
+    for name, made in makers.items():
+        try:
+            written[name] = _write(folder / name, made(), runs=name.endswith(".sh"))
+        except Exception as error:
+            if unwritten is None:
+                raise
+            unwritten[name] = f"{type(error).__name__}: {error}"
+    return written
 
 
 def _scripts(document: Mapping[str, Any]) -> dict[str, str]:
@@ -66,9 +81,13 @@ def _scripts(document: Mapping[str, Any]) -> dict[str, str]:
 def _write(path: Path, text: str, *, runs: bool) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
-    # A lone surrogate, which no UTF-8 can hold, becomes the escape that JSON and people read.
-    fresh.write_bytes(text.encode("utf-8", "backslashreplace"))
-    if runs:
-        fresh.chmod(0o755)
-    os.replace(fresh, path)  # noqa: PTH105 - the atomic one
+    try:
+        # A lone surrogate, which no UTF-8 can hold, becomes the escape that JSON and people read.
+        fresh.write_bytes(text.encode("utf-8", "backslashreplace"))
+        if runs:
+            fresh.chmod(0o755)
+        os.replace(fresh, path)  # noqa: PTH105 - the atomic one
+    except OSError:
+        fresh.unlink(missing_ok=True)  # a full disk keeps no halves
+        raise
     return path

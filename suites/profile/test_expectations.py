@@ -12,7 +12,9 @@ def test_expected_capabilities(vllm_profile: Profile, vllm_server: Server) -> No
     missing = [name for name in vllm_profile.expect.capabilities if not vllm_server.can(name)]
     known = [vllm_server.capabilities[name].how for name in missing if name in vllm_server.capabilities]
 
-    assert not missing, f"missing: {', '.join(missing)} ({'; '.join(known) or 'not probed'})"
+    hint = "; a key was given or expected, and the server answers without it" if "auth" in missing else ""
+
+    assert not missing, f"missing: {', '.join(missing)} ({'; '.join(known) or 'not probed'}){hint}"
 
 
 @check("profile.version.expected", MUST, spec=EXPECT, family=ENVIRONMENT, needs=["version"])

@@ -59,7 +59,7 @@ def hurried(profile: Profile) -> Profile:
 
 def record(folder: Path, profile: Profile, items: list[pytest.Item]) -> View | BootError:
     """Boot, probe and record; a boot that fails is an outcome too."""
-    session = GateSession(Options(profiles=(profile.name,)), folder, {profile.name: profile})
+    session = GateSession(Options(profiles=(profile.name,)), folder, {profile.name: profile}, folder)
     gate = Gate(session.context(Progress(io.StringIO())), session.profiles)
     with gate:
         try:

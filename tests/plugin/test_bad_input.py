@@ -35,6 +35,16 @@ max-modle-len = 4096
         (["--vllm-profile=sim", "--vllm-check=health", "--vllm-check=caht", "-n2"], 4, ["caht names no"]),
         (["--vllm-url=http://me:planted@spark"], 4, ["--vllm-url: it carries a login", "VLLM_API_KEY"]),
         (["--vllm-url=http://spark?api_key=planted"], 4, ["--vllm-url: it carries a query"]),
+        (
+            ["--vllm-url=http://me:pla/planted@spark", "--junitxml=j.xml"],
+            4,
+            ["--vllm-url: it carries a login"],
+        ),
+        (
+            ["--vllm-profile=sim", "--vllm-proxy=http://me:p/planted@spark"],
+            4,
+            ["--vllm-proxy: a login is never"],
+        ),
         (["--vllm-url=spark", "--vllm-proxy=socks5://x"], 4, ["--vllm-proxy: write", "http://HOST:PORT"]),
         (["--vllm-url=spark", "--vllm-client-key=k.pem"], 4, ["--vllm-client-cert=FILE too"]),
         (["--vllm-replay=nowhere"], 4, ["no run.json there"]),

@@ -55,4 +55,4 @@ def test_another_file_is_refused(body: object) -> None:
 
 def test_a_newer_baseline_is_refused() -> None:
     with pytest.raises(BaselineError, match="update pytest-vllm"):
-        from_json({"format": "pytest-vllm-baseline", "version": 3, "profiles": {}})
+        from_json({"format": "pytest-vllm-baseline", "version": 4, "profiles": {}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import subprocess
@@ -17,6 +18,8 @@ from tests.unit.report.documents import curl, hostile
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def test_what_is_written(tmp_path: Path) -> None:
@@ -81,3 +84,34 @@ def test_writing_again_replaces(tmp_path: Path) -> None:
     write_all(no_go(), Redactor(), tmp_path, curl=curl)
 
     assert json.loads((tmp_path / "report.json").read_text())["answer"]["answer"] == "NO-GO"
+
+
+def test_a_writer_that_crashes_costs_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(_: object) -> str:
+        raise ValueError("no such column")
+
+    monkeypatch.setattr("pytest_vllm.report.html.render", crash)
+    unwritten: dict[str, str] = {}
+    written = write_all(no_go(), Redactor(), tmp_path, curl=curl, unwritten=unwritten)
+
+    assert unwritten == {"report.html": "ValueError: no such column"}
+    assert {"report.json", "report.md"} <= set(written)
+    assert "report.html" not in written
+
+
+def test_a_full_disk_leaves_no_halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = type(tmp_path).write_bytes
+
+    def full(path: Path, body: bytes) -> int:
+        if "report.json" in path.name:
+            whole(path, body[:10])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(path, body)
+
+    monkeypatch.setattr(type(tmp_path), "write_bytes", full)
+    unwritten: dict[str, str] = {}
+    write_all(no_go(), Redactor(), tmp_path, curl=curl, unwritten=unwritten)
+
+    assert list(unwritten) == ["report.json"]
+    assert "No space left" in unwritten["report.json"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["report.html", "report.md"]
