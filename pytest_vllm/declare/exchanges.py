@@ -40,6 +40,7 @@ class ExchangeSpec:
         alone: no other exchange runs meanwhile.
         restarted: recorded once the server was stopped and started again, after everything else.
         first: sent before anything else is generated, and only where this run started the server.
+        anyway: sent although the server lacks what the request needs: its refusal is what is judged.
     """
 
     id: str
@@ -50,6 +51,7 @@ class ExchangeSpec:
     alone: bool = False
     restarted: bool = False
     first: bool = False
+    anyway: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ def declared(
     alone: bool = False,
     restarted: bool = False,
     first: bool = False,
+    anyway: bool = False,
 ) -> tuple[str, ...]:
     """Register an exchange; returns the names of the cases and exchanges that `build` takes.
 
@@ -98,7 +101,9 @@ def declared(
     names = tuple(name for name in inspect.signature(build).parameters if name != "server")
     chosen = tuple(name for name in names if name in CASE_SETS)
     after = tuple(name for name in names if name not in CASE_SETS)
-    EXCHANGES[id] = ExchangeSpec(id, build, after, chosen, metrics, alone or metrics, restarted, first)
+    EXCHANGES[id] = ExchangeSpec(
+        id, build, after, chosen, metrics, alone or metrics, restarted, first, anyway
+    )
     return names
 
 

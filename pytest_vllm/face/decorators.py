@@ -74,6 +74,7 @@ def exchange(
     alone: bool = False,
     restarted: bool = False,
     first: bool = False,
+    anyway: bool = False,
 ) -> Callable[[Callable[..., Request]], Any]:
     """Declare an exchange; the decorated name becomes a pytest fixture that gives its Recording.
 
@@ -82,7 +83,15 @@ def exchange(
     """
 
     def declare(build: Callable[..., Request]) -> Any:
-        names = exchanges.declared(id, build, metrics=metrics, alone=alone, restarted=restarted, first=first)
+        names = exchanges.declared(
+            id,
+            build,
+            metrics=metrics,
+            alone=alone,
+            restarted=restarted,
+            first=first,
+            anyway=anyway,
+        )
 
         def recording(request: pytest.FixtureRequest, **fixtures: Any) -> Recording:
             case_ids = [_chosen(request)[name].id for name in all_cases(EXCHANGES[id])]

@@ -206,7 +206,7 @@ class _Recorder:
         try:
             if not why:
                 request = self.build(planned, earlier)
-                lacks = unmet(request, self.server)
+                lacks = "" if planned.spec.anyway else unmet(request, self.server)
                 return self._unfit(planned, f"not sent: {lacks}", request) if lacks else request
         except Undecided as reason:
             why = str(reason)

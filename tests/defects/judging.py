@@ -15,8 +15,10 @@ from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.face import judgement as judge
 from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, exchanges_of, measurements_of, params_of, spec_of
+from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.preflight.roofline import Roofline
 from pytest_vllm.profile.derived import figures_of
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
@@ -83,6 +85,11 @@ class View:
         """How measured speeds stand to them."""
         return Roofline(self.figures, (line for _, line in self.log)) if self.figures else None
 
+    @cached_property
+    def startup_warnings(self) -> tuple[StartupWarning, ...] | None:
+        """What the start logged that matters although it succeeded."""
+        return tuple(startup_warnings(line for _, line in self.log)) if self.log else None
+
     @property
     def capabilities(self) -> Mapping[str, Capability]:
         """What the server can do."""
@@ -97,14 +104,20 @@ class View:
         """As `vllm_recordings.get`."""
         if key not in self.recordings:
             raise Undecided(f"{key} was not recorded in this run")
-        return self.recordings[key]
+        found = self.recordings[key]
+        if found.failure is Failure.UNFIT:
+            raise NotRun(f"{key}: {found.error}")
+        return found
 
     def of(self, prefix: str) -> list[Recording]:
         """As `vllm_recordings.of`."""
         found = [self.recordings[key] for key in sorted(self.recordings) if key.startswith(prefix)]
         if not found:
             raise Undecided(f"no exchange of {prefix} was recorded in this run")
-        return found
+        fitting = [one for one in found if one.failure is not Failure.UNFIT]
+        if not fitting:
+            raise NotRun(f"{found[0].key}: {found[0].error}")
+        return fitting
 
 
 class _Collector:
