@@ -1,4 +1,4 @@
-"""What the rules of memory say of models with other caches than full attention, on GPUs that suffice or not."""
+"""What the rules of memory say of models with other caches than full attention, on GPUs that do or not."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pytest_vllm.preflight import check
 from pytest_vllm.preflight.rule import ERROR, WARNING, Finding
 from pytest_vllm.profile.model import Profile, ServerPart
 from tests.unit.preflight.building import ROOT
+
+#: The model drafts for itself, and is named as its own draft.
+MTP = {"method": "mtp", "model": "Qwen/Qwen3.5-27B", "num_speculative_tokens": 2}
 
 
 def found(model: str, hardware: str, **args: Any) -> dict[str, Finding]:
