@@ -138,11 +138,17 @@ def _quantised(config: dict[str, Any], model: dict[str, Any]) -> dict[str, Any]:
 _GROUPED = ("num_bits", "type", "group_size")
 
 
+_FROM_MEMORY = (
+    "written down from memory, not read from the repository; "
+    "its parameters agree with the number that it is known for"
+)
+
+
 def rows(folder: Path) -> dict[str, dict[str, Any]]:
     """All models by repository."""
     found: dict[str, dict[str, Any]] = {}
     for written in json.loads((HERE / "models_written.json").read_text("utf-8")):
-        source = "config.json of the repository; its parameters agree with the published number"
+        source = _FROM_MEMORY
         found[written["repo"]] = {
             "source": source,
             "billions": written["billions"],
