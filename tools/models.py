@@ -15,6 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pytest_vllm.profile.checkpoint import text_part
+from pytest_vllm.profile.stored import left_out
+
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "fixtures" / "models" / "catalogue.json"
 _DROPPED = [
@@ -63,9 +66,16 @@ _TOWER = [
     "deepstack_visual_indexes",
     "model_type",
 ]
-_LISTED = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
-_PARTS = ("self_attn", ".attn.", "linear_attn", "mixer", "shared_expert")
-_KEPT_OF_QUANTISATION = ("quant_method", "quant_algo", "moe_quant_algo", "format", "bits", "group_size")
+_KEPT_OF_QUANTISATION = (
+    "quant_method",
+    "quant_algo",
+    "moe_quant_algo",
+    "format",
+    "bits",
+    "group_size",
+    "kv_cache_quant_algo",
+    "kv_cache_scheme",
+)
 
 _AS_THEY_ARE = (
     "architectures",
@@ -90,7 +100,7 @@ def reduced(config: dict[str, Any]) -> dict[str, Any]:
     kept |= {name: config[name] for name in _AS_THEY_ARE if name in config}
     kept |= _nested(config)
     if quantised := config.get("quantization_config"):
-        kept["quantization_config"] = _quantised(quantised)
+        kept["quantization_config"] = _quantised(quantised, config)
     return {name: value for name, value in kept.items() if name not in _DROPPED}
 
 
@@ -111,14 +121,10 @@ def _nested(config: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _quantised(config: dict[str, Any]) -> dict[str, Any]:
-    from pytest_vllm.profile.stored import names_part  # noqa: PLC0415 - the tool runs beside the package
-
+def _quantised(config: dict[str, Any], model: dict[str, Any]) -> dict[str, Any]:
     kept = {name: config[name] for name in _KEPT_OF_QUANTISATION if config.get(name) is not None}
-    left = [str(one) for key in _LISTED for one in config.get(key) or ()]
-    parts = [part for part in _PARTS if any(names_part(name, part) for name in left)]
-    if parts:
-        kept["ignore"] = parts
+    if parts := left_out(config, text_part(model)["num_hidden_layers"]):
+        kept["ignore"] = sorted(parts)
     if groups := config.get("config_groups"):
         weights = next(iter(groups.values())).get("weights") or {}
         kept["config_groups"] = {"group_0": {"weights": {one: weights.get(one) for one in _GROUPED}}}
@@ -132,20 +138,31 @@ def _quantised(config: dict[str, Any]) -> dict[str, Any]:
 _GROUPED = ("num_bits", "type", "group_size")
 
 
+_FROM_MEMORY = (
+    "written down from memory, not read from the repository; "
+    "its parameters agree with the number that it is known for"
+)
+
+
 def rows(folder: Path) -> dict[str, dict[str, Any]]:
     """All models by repository."""
     found: dict[str, dict[str, Any]] = {}
     for written in json.loads((HERE / "models_written.json").read_text("utf-8")):
-        source = "config.json of the repository; its parameters agree with the published number"
+        source = _FROM_MEMORY
         found[written["repo"]] = {
             "source": source,
             "billions": written["billions"],
             "config": written["config"],
         }
-    for file in sorted(folder.glob("*_config.json")):
+    files = [one for one in folder.glob("*_config.json") if not one.name.endswith("_hf_quant_config.json")]
+    for file in sorted(files):
         owner, _, name = file.name.removesuffix("_config.json").partition("--")
         source = f"config.json of the repository, as in aiconfigurator-core: model_configs/{file.name}"
-        found[f"{owner}/{name}"] = {"source": source, "config": reduced(json.loads(file.read_text("utf-8")))}
+        config = json.loads(file.read_text("utf-8"))
+        beside = folder / f"{owner}--{name}_hf_quant_config.json"
+        if "quantization_config" not in config and beside.is_file():
+            config["quantization_config"] = json.loads(beside.read_text("utf-8"))["quantization"]
+        found[f"{owner}/{name}"] = {"source": source, "config": reduced(config)}
     return dict(sorted(found.items()))
 
 

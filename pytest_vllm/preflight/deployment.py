@@ -110,6 +110,10 @@ class Deployment:
             if value is None or not low <= value <= high:
                 return None
             args[flag] = int(value) if value.is_integer() else value
+        if self.has("max-model-len") and self.max_model_len is not None:
+            args["max-model-len"] = self.max_model_len
+        if self.speculation:
+            args["speculative-config"] = dict(self.speculation)
         server = self.profile.server.model_copy(update={"args": args})
         return Figures(
             self.profile.model_copy(update={"server": server}), self.hardware, self.model, self.draft
@@ -340,7 +344,9 @@ def deployment_of(profile: Profile, rootdir: Path, host: Host | None = None) -> 
     found = Deployment(profile)
     hardware = load_hardware(profile.hardware, rootdir) if profile.hardware else hardware_of(host, rootdir)
     known = recognised(profile, rootdir)
-    draft = draft_of(str(found.speculation.get("model", "")), rootdir)
+    named = str(found.speculation.get("model") or "")
+    own = named == profile.server.model or "mtp" in str(found.speculation.get("method"))
+    draft = None if own else draft_of(named, rootdir)
     return Deployment(profile, hardware, known.model, draft, host, known.how)
 
 

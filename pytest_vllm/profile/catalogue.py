@@ -99,7 +99,7 @@ def _taken(models: list[ModelFile], told: Quantization | None, *, gguf: bool) ->
     }
     if told and found.quantization != told:
         update |= {"quantization": told, "weight_width": 0.0, "expert_quantization": None}
-        update |= {"plain_params": 0, "weight_bytes": 0, "read_bytes": 0}
+        update |= {"plain_params": 0, "weight_bytes": 0, "read_bytes": 0, "cache_dtype": "auto"}
     return found.model_copy(update=update)
 
 

@@ -30,6 +30,9 @@ def from_config(place: Path) -> ModelFile:
         if file.stat().st_size > LARGEST:
             raise ProfileError(f"{file}: larger than {LARGEST >> 20} MiB, which no config.json is")
         whole = json.loads(file.read_text("utf-8"))
+        beside = file.with_name("hf_quant_config.json")
+        if isinstance(whole, dict) and "quantization_config" not in whole and beside.is_file():
+            whole["quantization_config"] = json.loads(beside.read_text("utf-8")).get("quantization")
     except OSError as error:
         raise ProfileError(f"{file}: cannot be read: {error.strerror}") from error
     except json.JSONDecodeError as error:
@@ -108,6 +111,7 @@ def _counted(name: str, whole: dict[str, Any], config: dict[str, Any]) -> ModelF
         expert_quantization=kept.experts,
         weight_width=kept.width,
         plain_params=kept.plain,
+        cache_dtype=kept.cache,
         expert_params=counted.experts,
         experts=experts if counted.experts else 0,
         experts_per_token=per_token(config) if counted.experts else 0,

@@ -160,7 +160,7 @@ class Figures:
     def cache_dtype(self) -> str:
         """The type of the KV cache; `auto` for types whose size is not known."""
         given = str(self.args.get("kv-cache-dtype", "auto"))
-        return given if given in KV_BYTES else "auto"
+        return given if given in KV_BYTES and given != "auto" else self.model.cache_dtype
 
     @property
     def cache_layers(self) -> list[CacheLayers]:

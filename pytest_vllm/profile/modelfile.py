@@ -56,6 +56,7 @@ Quantization = Literal[
     "gguf-q6_k",
     "gguf-q8_0",
 ]
+CacheType = Literal["auto", "fp8"]
 
 
 class ModelFile(Part):
@@ -135,6 +136,8 @@ class ModelFile(Part):
     """Bytes per weight of quantised layers, where the usual for the quantisation is not right."""
     expert_quantization: Quantization | None = None
     """How routed experts are stored, where not as the rest."""
+    cache_dtype: CacheType = "auto"
+    """What `kv-cache-dtype = "auto"` stands for: FP8 where the checkpoint brings scales for its cache."""
     drafting_params: int = 0
     """Parameters of the layers that draft (MTP), which are loaded only to speculate."""
     certain: bool = True

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.census import Census
-    from pytest_vllm.profile.modelfile import Quantization
+    from pytest_vllm.profile.modelfile import CacheType, Quantization
+
+_LISTED = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
+#: Words by which such lists name attention, recurrent layers and shared experts.
+PARTS = ("self_attn", ".attn.", "linear_attn", "mixer", "shared_expert")
 
 
 @dataclass(frozen=True)
@@ -20,12 +24,14 @@ class Stored:
         experts: of routed experts, where it is another.
         width: bytes per weight, where they are not the usual ones.
         plain: parameters beside the embeddings that stay in 16 bits.
+        cache: type of the KV cache that `auto` stands for with this checkpoint.
     """
 
     quantization: Quantization = "none"
     experts: Quantization | None = None
     width: float = 0
     plain: int = 0
+    cache: CacheType = "auto"
 
 
 def stored(whole: dict[str, Any], config: dict[str, Any], counted: Census) -> Stored:
@@ -37,7 +43,15 @@ def stored(whole: dict[str, Any], config: dict[str, Any], counted: Census) -> St
     experts: Quantization | None = "mxfp4" if config.get("expert_dtype") == "fp4" else None
     if given.get("moe_quant_algo") == "NVFP4":
         experts = "nvfp4"
-    return Stored(kind, experts, _width(given, kind), _plain(given, counted))
+    plain = _plain(given, counted, config["num_hidden_layers"])
+    return Stored(kind, experts, _width(given, kind), plain, _cache(given))
+
+
+def _cache(given: dict[str, Any]) -> CacheType:
+    """FP8 where the checkpoint brings scales for its cache: vLLM's `auto` takes them."""
+    told = given.get("kv_cache_quant_algo") or given.get("kv_cache_scheme")
+    eight = isinstance(told, dict) and told.get("num_bits") == 8 and told.get("type") == "float"
+    return "fp8" if eight or str(told).upper() == "FP8" else "auto"
 
 
 def _kind(given: dict[str, Any]) -> Quantization:
@@ -74,13 +88,9 @@ def _width(given: dict[str, Any], kind: Quantization) -> float:
     return 0
 
 
-def _plain(given: dict[str, Any], counted: Census) -> int:
+def _plain(given: dict[str, Any], counted: Census, layers: int) -> int:
     """Parameters that are named as left out; towers always are."""
-    names = [
-        str(one)
-        for key in ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
-        for one in given.get(key) or ()
-    ]
+    found = left_out(given, layers)
     left = counted.vision
     parts = {
         ("self_attn", ".attn."): counted.attention,
@@ -88,12 +98,24 @@ def _plain(given: dict[str, Any], counted: Census) -> int:
         ("shared_expert",): counted.shared,
     }
     for words, params in parts.items():
-        if any(names_part(name, word) for name in names for word in words):
+        if found.intersection(words):
             left += params
     return left
 
 
-def names_part(name: str, word: str) -> bool:
+def left_out(given: dict[str, Any], layers: int) -> set[str]:
+    """Parts that stay in 16 bits in at least half of the layers: named for each, or by a pattern for all."""
+    names = [str(one) for key in _LISTED for one in given.get(key) or ()]
+    found = set()
+    for word in PARTS:
+        named = [name for name in names if _names_part(name, word)]
+        everywhere = any(not any(one.isdigit() for one in name.partition(word)[0]) for name in named)
+        if everywhere or 2 * len({name.partition(word)[0] for name in named}) >= layers:
+            found.add(word)
+    return found
+
+
+def _names_part(name: str, word: str) -> bool:
     """Whether a pattern names a part as a whole: `…self_attn*`, not `…self_attn.indexer.k_norm`."""
     _, found, rest = name.partition(word)
     return bool(found) and not any(one.isalpha() for one in rest.replace("proj", "").replace("re:", ""))

@@ -117,7 +117,7 @@ _IF = "if the model is what its name says"
 
 
 def _certain(figures: Figures) -> bool:
-    return figures.model.certain
+    return figures.model.certain and (figures.draft is None or figures.draft.certain)
 
 
 @rule("memory.cache-for-context", ERROR, source="vllm/v1/core/kv_cache_utils.py check_enough_kv_cache_memory")
