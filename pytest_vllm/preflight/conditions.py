@@ -6,11 +6,15 @@ from fnmatch import fnmatchcase
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.facts.faults import PARTS
 from pytest_vllm.preflight.deployment import TRUE, number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_vllm.facts.faults import Condition
     from pytest_vllm.preflight.deployment import Deployment
+    from pytest_vllm.profile.modelfile import ModelFile
 
 _OFF = {"0", "false", "no", "off"}
 _COMPARES = {">": gt, ">=": ge, "<": lt, "<=": le}
@@ -37,33 +41,29 @@ def key_of(condition: Condition, of: Deployment) -> str:
     }[condition.subject]
 
 
-def _given(condition: Condition, of: Deployment) -> Any:  # noqa: PLR0911 - one line for each subject
+def _given(condition: Condition, of: Deployment) -> Any:
     match condition.subject, condition.path:
         case "args", ("max-model-len",):
             return of.max_model_len
         case "args", (flag, *keys):
             return _inside(of.given(flag), keys)
-        case "env", (name,):
-            return of.env(name)
-        case "speculation", ():
-            return of.speculation or None
-        case "speculation", (key,):
-            return of.speculation.get(key)
-        case "expect", ():
-            return list(of.profile.expect.capabilities)
-        case "image", _:
-            return of.profile.server.image if of.in_container else None
-        case "hardware", ("capability",):
-            return ".".join(map(str, of.capability)) if of.capability else None
-        case "hardware", _:
-            return of.unified
-        case _, (part,):
+        case "speculation", keys:
+            return _inside(dict(of.speculation) or None, list(keys))
+        case "model", (part,):
             model = of.model
             return None if model is None else _OF_MODEL[part](model)
-    raise AssertionError(condition.name)
+        case subject, path:
+            return _OF_DEPLOYMENT[subject, path[0] if subject in PARTS else ""](of, path)
 
 
-_OF_MODEL = {
+_OF_DEPLOYMENT: dict[tuple[str, str], Callable[[Deployment, tuple[str, ...]], Any]] = {
+    ("env", ""): lambda of, path: of.env(path[0]),
+    ("expect", ""): lambda of, _: list(of.profile.expect.capabilities),
+    ("image", "name"): lambda of, _: of.profile.server.image if of.in_container else None,
+    ("hardware", "capability"): lambda of, _: ".".join(map(str, of.capability)) if of.capability else None,
+    ("hardware", "unified"): lambda of, _: of.unified,
+}
+_OF_MODEL: dict[str, Callable[[ModelFile], Any]] = {
     "hybrid": lambda model: model.hybrid,
     # where the size of images is not known, the architecture's name still says that they are taken
     "vision": lambda model: bool(model.image_side) or model.architecture.endswith("ForConditionalGeneration"),
