@@ -238,7 +238,7 @@ def bf16_turing(of: Deployment) -> Iterator[Finding]:
         )
 
 
-#: Checkpoints whose config.json has weight_block_size [128, 128]; others in FP8 (GLM, Llama, RedHatAI's dynamic
+#: Checkpoints whose config.json has weight_block_size [128, 128]; others in FP8 (GLM, Llama, RedHatAI dynamic
 #: ones) have a scale per tensor or per channel and can be cut anywhere.
 _BLOCKS = re.compile(
     r"(^|/)(qwen3[^/]*-fp8|deepseek-(v3|r1)(?![^/]*distill)[^/]*|kimi-k2-(instruct|base)[^/]*|minimax-m2[^/]*"
