@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,16 @@ def judge(
         nodeid=item.nodeid,
     )
     today = dt.datetime.now(dt.UTC).date()
-    return apply_waivers(result, state.profile.waive, state.server.version, today)
+    judged = apply_waivers(result, state.profile.waive, state.server.version, today)
+    return _explained(judged, state, item.config.rootpath) if judged.verdict is Verdict.FAIL else judged
+
+
+def _explained(result: Result, state: ServerState, root: Path) -> Result:
+    """A failure with the known faults that fit this deployment: it still counts, and says whose it may be."""
+    from pytest_vllm.preflight.explanations import explanations  # noqa: PLC0415 - only a failure pays for it
+
+    known = explanations(result.check, state.server.version, state.profile, root)
+    return replace(result, reason="\n".join([result.reason, *known])) if known else result
 
 
 def require(state: ServerState, spec: CheckSpec) -> None:

@@ -59,7 +59,11 @@ def _of(row: dict[str, Any], tag: str) -> Lineage:
         found = _RELEASE.match(tag)
         return Lineage(row["maker"], found[1] if found else "", known=True)
     if row["tag"] == "listed":
-        hits = [one for start, one in row["versions"].items() if re.match(rf"{re.escape(start)}(?!\d)", tag)]
+        hits = [
+            one
+            for start, one in row["versions"].items()
+            if re.match(rf"{re.escape(start)}(?!\d|\.post)", tag)
+        ]
         return Lineage(row["maker"], hits[0] if hits else "")
     named = _NAMED.search(tag)
     return Lineage(row["maker"], named[1] if named else "")

@@ -55,6 +55,10 @@ def rendered(found: Diagnosis) -> Iterator[str]:
         yield f"  line {number}: {text}"
     for step in found.tries:
         yield f"  try: {step}"
+    for fault in found.known:
+        yield f"known fault: {fault.id} ({fault.thread})"
+        yield f"  {fault.title}: {fault.effect}"
+        yield f"  try: {fault.way_round}"
     for one in found.warnings:
         yield f"warning: {one.id} (line {one.number})"
         yield f"  {one.means}"

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.diagnose import by_status, phase_of, root_cause
+from pytest_vllm.launch.knownfaults import known_in
 from pytest_vllm.launch.logtext import plain, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.launch.phases import STARTED, step_of
@@ -15,6 +16,7 @@ from pytest_vllm.launch.tracebacks import WRAPPER, raised
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_vllm.facts.faults import Fault
     from pytest_vllm.launch.diagnose import Found
     from pytest_vllm.launch.protocol import Exit
 
@@ -43,6 +45,7 @@ class Diagnosis:
         quoted: (line number from 1, line) that show it; for `unknown` the most telling ones.
         phase: how far the start came.
         warnings: what the log says besides that matters (slow kernels, a small cache).
+        known: faults of this version that lines of the log show.
     """
 
     sure: Sure
@@ -52,6 +55,7 @@ class Diagnosis:
     quoted: tuple[tuple[int, str], ...]
     phase: str
     warnings: tuple[StartupWarning, ...]
+    known: tuple[Fault, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -72,6 +76,15 @@ class Diagnosis:
                 }
                 for one in self.warnings
             ],
+            "known": [
+                {
+                    "id": one.id,
+                    "means": f"{one.title}: {one.effect}",
+                    "thread": one.thread,
+                    "try": [one.way_round],
+                }
+                for one in self.known
+            ],
         }
 
 
@@ -84,7 +97,7 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
         hung: whether it runs and its start does not go on; None when that is not known.
     """
     texts = [plain(line) for line in lines]
-    phase, warnings = phase_of(texts), tuple(startup_warnings(texts))
+    phase, warnings, known = phase_of(texts), tuple(startup_warnings(texts)), known_in(texts)
     begin = _after_start(texts)
     late = ["" if number < begin else text for number, text in enumerate(texts)]
     found = root_cause(late, hung=hung is not False and phase != STARTED)
@@ -94,14 +107,14 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
     broken = _troubled(late)
     if phase == STARTED and not failed and not broken:
         words = "the server started, and its log names no fault"
-        return Diagnosis(Sure.NO_FAULT, "", words, (), (), phase, warnings)
+        return Diagnosis(Sure.NO_FAULT, "", words, (), (), phase, warnings, known)
     if found is None:
         means = f"the log names no cause that is known; it ends while {phase}"
         tries = ("read the log from its first error on; the lines here are the most telling",)
-        return Diagnosis(Sure.UNKNOWN, "", means, tries, _most_telling(late), phase, warnings)
+        return Diagnosis(Sure.UNKNOWN, "", means, tries, _most_telling(late), phase, warnings, known)
     quoted = ((found.number, _short(texts[found.number - 1])),) if found.number else ()
     sure = Sure.LIKELY if found.cause.symptom or _only_warns(texts, found) else Sure.CERTAIN
-    return Diagnosis(sure, found.cause.id, found.means, found.tries, quoted, phase, warnings)
+    return Diagnosis(sure, found.cause.id, found.means, found.tries, quoted, phase, warnings, known)
 
 
 def _after_start(texts: Sequence[str]) -> int:

@@ -27,7 +27,7 @@ REMEDIES = {
     MODEL: 'model = "FILE" in the profile, or --vllm-model-config=FILE',
     HARDWARE: "--vllm-hardware=NAME",
     VERSION: 'version = "X.Y.Z" in [server]',
-    HOST: "--vllm-preflight, or pytest-vllm preflight --host, on the machine itself",
+    HOST: "--host (pytest-vllm preflight), on the machine that it is for",
 }
 _VERSION_READS = {"release", "within", "at_least", "version"}
 

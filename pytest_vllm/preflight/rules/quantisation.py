@@ -238,8 +238,13 @@ def bf16_turing(of: Deployment) -> Iterator[Finding]:
         )
 
 
-#: Makers of FP8 checkpoints with a scale per tensor or per channel, which can be cut anywhere.
-_CHANNELS = re.compile(r"^(RedHatAI|neuralmagic|nvidia|amd)/|FP8-dynamic", re.IGNORECASE)
+#: Checkpoints whose config.json has weight_block_size [128, 128]; others in FP8 (GLM, Llama, RedHatAI dynamic
+#: ones) have a scale per tensor or per channel and can be cut anywhere.
+_BLOCKS = re.compile(
+    r"(^|/)(qwen3[^/]*-fp8|deepseek-(v3|r1)(?![^/]*distill)[^/]*|kimi-k2-(instruct|base)[^/]*|minimax-m2[^/]*"
+    r"|[^/]*-fp8-block)$",
+    re.IGNORECASE,
+)
 
 
 @rule("quantisation.block-split", WARNING, source="fp8.py: weight_block_size after the split")
@@ -247,8 +252,8 @@ def block_split(of: Deployment) -> Iterator[Finding]:
     """A tensor-parallel size that cuts FP8 blocks of 128 in two."""
     parts = of.split
     whole = of.on("enable-expert-parallel") and of.model is not None and bool(of.model.experts)
-    channels = _CHANNELS.search(of.profile.server.model) is not None
-    if of.model and of.quantization == "fp8" and parts > 1 and not whole and not channels:
+    blocks = _BLOCKS.search(of.profile.server.model.rstrip("/")) is not None
+    if of.model and of.quantization == "fp8" and parts > 1 and not whole and blocks:
         width = of.model.intermediate
         if width % parts or (width // parts) % 128:
             yield Finding(

@@ -21,6 +21,8 @@ _ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 _SHELL = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
 _SHM = "/dev/shm"  # noqa: S108 - where vLLM's processes meet
+#: What a memory folder without a limit becomes: enough for NCCL and the workers' queues.
+_UNBOUND = "16g"
 #: Labels of nodes that name the GPU in them.
 _GPU_LABELS = re.compile(r".*(?:gpu[.-]?product|gke-accelerator|gpu[.-]?type|gpu[.-]?model|gpu[.-]?class).*")
 
@@ -190,7 +192,11 @@ class ContainerReader:
         if size:
             container.read_shm(self.draft, size.text, size.line)
         else:
-            self.draft.note(mount.line, f"{_SHM} has no sizeLimit there: set [server] shm")
+            container.read_shm(self.draft, _UNBOUND, mount.line)
+            self.draft.note(
+                mount.line,
+                f"{_SHM} has no sizeLimit there, the pod's memory bounds it: shm = {_UNBOUND!r} here",
+            )
         self.account.read(size, memory.get("medium"))
         if not memory.pairs:
             self.account.read(memory)

@@ -122,6 +122,14 @@ spec:
 """
 
 
+def test_a_memory_folder_without_a_limit() -> None:
+    """It is no engine's 64 MiB: a size is written, and a note says whose."""
+    found = imported(MANIFEST.replace(", sizeLimit: 16Gi", ""), environ=ENVIRON)
+
+    assert found.profile.server.shm == "16g"
+    assert "has no sizeLimit there, the pod's memory bounds it: shm = '16g' here" in "\n".join(found.notes)
+
+
 def test_a_manifest() -> None:
     """Several documents and containers, secrets by reference, volumes of every kind."""
     found = imported(MANIFEST, environ=ENVIRON)

@@ -36,8 +36,8 @@ def test_a_rule_is_silent(row: dict[str, Any]) -> None:
 
 
 def test_every_rule_has_a_row() -> None:
-    """No rule is without a test, no row without a rule."""
-    assert {row["rule"] for row in ROWS} == set(RULES)
+    """No rule is without a test, no row without a rule; `test_known.py` tries the table of known faults."""
+    assert {row["rule"] for row in ROWS} == {name for name in RULES if not name.startswith("known.")}
 
 
 def test_there_are_many() -> None:
