@@ -1,4 +1,4 @@
-"""What is accepted as a fault of the real server is waived there, or a healthy deployment would be accused."""
+"""What is accepted as a fault of the real server is waived there: else the healthy would be accused."""
 
 from __future__ import annotations
 
