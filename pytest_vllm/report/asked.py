@@ -125,9 +125,9 @@ def _turns(asked: Mapping[str, Any]) -> list[Any]:
 def _results(turn: Mapping[str, Any]) -> int:
     content = turn.get("content")
     blocks = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    inside = sum(part.get("type") == "tool_result" for part in blocks)
+    inside = [part for part in blocks if part.get("type") == "tool_result"]
     kinds = ("function_call_output", "custom_tool_call_output")
-    return inside + (turn.get("role") == "tool" or turn.get("type") in kinds)
+    return len(inside) + bool(turn.get("role") == "tool" or turn.get("type") in kinds)
 
 
 def _batch(prompt: Any) -> int:
