@@ -81,8 +81,10 @@ add(
 
 
 def _message_results(body: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(body.get("messages"), list):
+        return body
     turns, seen = [], 0
-    for turn in body.get("messages") or ():
+    for turn in body["messages"]:
         blocks = turn.get("content")
         results = (
             [one for one in blocks if one.get("type") == "tool_result"] if isinstance(blocks, list) else []
