@@ -39,21 +39,21 @@ def plan_lines(session: GateSession, items: Sequence[pytest.Item]) -> Iterator[s
 def _lines(
     profile: Profile, made: Forecast, what: str, last: tuple[str, dict[str, Any]] | None
 ) -> Iterator[str]:
-    able = "the capabilities that the profile expects" if profile.expect.capabilities else "every capability"
+    able = "what the profile expects" if profile.expect.capabilities else "everything"
     yield f"plan of {profile.name}, {what}; nothing was started or sent"
     yield (
         f"  record   {made.requests:,} requests, {made.concurrency} at once, {made.alone:,} of them alone; "
         f"about {made.prompt:,} prompt tokens, {made.output:,} output tokens at most"
     )
     if made.unknown:
-        yield f"           {made.unknown:,} are built from earlier answers and counted as the average of the others"
+        yield f"           {made.unknown:,} of them follow earlier answers: counted as the others are"
     basis = (
         f"by the pace of run {last[0]}" if last else "at 20 tokens a second a request: no earlier run is here"
     )
     yield f"           about {_seconds(made.recording(last[1] if last else None))} ({basis})"
     if made.measurements:
         yield f"  measure  {made.measurements} loads, {_seconds(made.seconds)} at most"
-    yield f"  counted for a server with {able}; a start takes {_seconds(profile.boot.timeout)} at most"
+    yield f"  counted for a server that can do {able}; a start takes {_seconds(profile.boot.timeout)} at most"
 
 
 def _last(session: GateSession, profile: str) -> tuple[str, dict[str, Any]] | None:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.run.plan import Planned, Wanted, WantedMeasurement
 
+#: What every vLLM that chats can do beside it, whatever a profile names.
+ALWAYS = {
+    *("completions", "responses", "messages", "stream", "structured-output", "tools.required", "logprobs"),
+    *("tokenize", "metrics", "openapi", "version"),
+}
 #: What a token of text is counted as, in bytes, where no tokenizer is at hand.
 BYTES = 4
 #: Tokens a second of one request among several, where no earlier run of the profile says it.
@@ -91,7 +96,7 @@ def forecast(
         requests,
         sum(planned.spec.alone for planned in plan),
         int(prompt * share),
-        int(sum(map(expected_tokens, filter(_generates, sent))) * share),
+        int(share * sum(map(expected_tokens, filter(_generates, sent)))),
         unknown,
         len(measures_for(measures, server)) if seconds else 0,
         concurrency,
@@ -100,8 +105,12 @@ def forecast(
 
 
 def expected_server(profile: Profile) -> Server:
-    """The server that a profile describes: it can do what the profile expects, or all where that is nothing."""
-    able = set(profile.expect.capabilities) or set(CAPABILITIES)
+    """The server that a profile describes: it can do what the profile expects, and what comes with that.
+
+    Where the profile expects nothing it can do everything.
+    """
+    expected = set(profile.expect.capabilities)
+    able = expected | (ALWAYS if "chat" in expected else set()) if expected else set(CAPABILITIES)
     args = profile.server.args
     length, batch = args.get("max-model-len"), args.get("max-num-seqs")
     return Server(
@@ -133,7 +142,7 @@ def _built(planned: Planned, server: Server) -> Any:
         return None
     try:
         return build(planned, server, {})
-    except Exception:  # noqa: BLE001 - a builder is a suite author's code; what it cannot make here is not counted
+    except Exception:  # noqa: BLE001 - a builder is a suite author's code; it may need a server
         return None
 
 

@@ -39,7 +39,10 @@ RENDERINGS: list[dict[str, Any]] = [
     {"id": "begun", "set": {"add_generation_prompt": False, "continue_final_message": True}, "begun": True},
 ]
 
-field = cases("field", FIELDS)
+chat_field = cases("chat_field", [row for row in FIELDS if row["path"] == CHAT])
+completion_field = cases("completion_field", [row for row in FIELDS if row["path"] == COMPLETIONS])
+response_field = cases("response_field", [row for row in FIELDS if row["path"] == RESPONSES])
+message_field = cases("message_field", [row for row in FIELDS if row["path"] == MESSAGES])
 bare_route = cases(
     "bare_route", [{"id": path.rpartition("/v1/")[2].replace("/", "-"), "path": path} for path in BARE]
 )
@@ -67,12 +70,28 @@ def fields_bare(server: Server, bare_route: Case) -> Request:
     return server.post(bare_route["path"], BARE[bare_route["path"]])
 
 
-@exchange("fields.sent")
-def fields_sent(server: Server, field: Case) -> Request:
+@exchange("fields.chat")
+def fields_chat(server: Server, chat_field: Case) -> Request:
     """The same with a field that few clients set."""
-    served(server, field["path"], *field["set"])
-    expect = None if field.get("refusable") else 200
-    return server.post(field["path"], {**BARE[field["path"]], **field["set"]}, expect=expect)
+    return _with(server, chat_field)
+
+
+@exchange("fields.completion")
+def fields_completion(server: Server, completion_field: Case) -> Request:
+    """The same on another route."""
+    return _with(server, completion_field)
+
+
+@exchange("fields.response")
+def fields_response(server: Server, response_field: Case) -> Request:
+    """The same on another route."""
+    return _with(server, response_field)
+
+
+@exchange("fields.message")
+def fields_message(server: Server, message_field: Case) -> Request:
+    """The same on another route."""
+    return _with(server, message_field)
 
 
 @exchange("fields.rendered")
@@ -220,6 +239,12 @@ def fields_message_format(server: Server) -> Request:
     form = {"type": "json_schema", "schema": {**schema, "additionalProperties": False}}
     body = {**BARE[MESSAGES], "max_tokens": 512, "output_config": {"format": form}}
     return server.post(MESSAGES, body)
+
+
+def _with(server: Server, field: Case) -> Request:
+    served(server, field["path"], *field["set"])
+    expect = None if field.get("refusable") else 200
+    return server.post(field["path"], {**BARE[field["path"]], **field["set"]}, expect=expect)
 
 
 def _turns(rendering: Case) -> list[dict[str, str]]:

@@ -26,7 +26,7 @@ def refusable(answer: Recording) -> None:
     only_if(answer.status not in (400, 422, 501), f"refused: {answer.text[:120]}")
 
 
-@check("fields.rendering", MUST, spec=VLLM, needs=TOKENS)
+@check("fields.rendering", MUST, spec=VLLM, needs=("chat", *TOKENS))
 def test_rendering(rendering: Case, fields_rendered: Recording, fields_rendered_count: Recording) -> None:
     """A conversation is rendered for an answer as it is for a count of its tokens."""
     refusable(fields_rendered)
@@ -38,7 +38,7 @@ def test_rendering(rendering: Case, fields_rendered: Recording, fields_rendered_
     )
 
 
-@check("fields.token-ids", MUST, spec=VLLM, needs=TOKENS)
+@check("fields.token-ids", MUST, spec=VLLM, needs=("chat", *TOKENS))
 def test_token_ids(fields_ids: Recording, tokenize_chat: Recording) -> None:
     """A chat answer gives the ids of its prompt's tokens and of its own."""
     answer, own = fields_ids.ok, choice_of(fields_ids).get("token_ids")
@@ -51,7 +51,7 @@ def test_token_ids(fields_ids: Recording, tokenize_chat: Recording) -> None:
     assert own == only * number, f"{number} times {only} were possible, token_ids is {own!r:.120}"
 
 
-@check("fields.cut-prompt", MUST, spec=VLLM, needs=TOKENS)
+@check("fields.cut-prompt", MUST, spec=VLLM, needs=("completions", *TOKENS))
 def test_cut(cut_side: Case, fields_cut: Recording, fields_whole_prompt: Recording) -> None:
     """A prompt is cut to its tokens at the side that was asked for."""
     whole = fields_whole_prompt.ok["tokens"]
@@ -61,7 +61,7 @@ def test_cut(cut_side: Case, fields_cut: Recording, fields_whole_prompt: Recordi
     assert kept == wanted, f"cut at the {cut_side['side']}: {kept} of {whole}"
 
 
-@check("fields.cut-chat", MUST, spec=VLLM, needs=TOKENS)
+@check("fields.cut-chat", MUST, spec=VLLM, needs=("chat", *TOKENS))
 def test_cut_chat(cut_side: Case, fields_cut_chat: Recording, tokenize_chat: Recording) -> None:
     """A conversation is cut to its tokens at the side that was asked for."""
     refusable(fields_cut_chat)
@@ -71,7 +71,7 @@ def test_cut_chat(cut_side: Case, fields_cut_chat: Recording, tokenize_chat: Rec
     assert kept == wanted, f"cut at the {cut_side['side']}: {kept} of {whole}"
 
 
-@check("fields.prompt-logprobs", MUST, spec=VLLM)
+@check("fields.prompt-logprobs", MUST, spec=VLLM, needs=["chat", "logprobs"])
 def test_prompt_logprobs(fields_prompt_logprobs: Recording) -> None:
     """A chat prompt has a log probability for each token but the first."""
     answer = fields_prompt_logprobs.ok
@@ -83,7 +83,7 @@ def test_prompt_logprobs(fields_prompt_logprobs: Recording) -> None:
     assert all(rows[1:]), f"no entry at {[at for at, row in enumerate(rows[1:], 1) if not row][:5]}"
 
 
-@check("fields.prompt-text", MUST, spec=VLLM)
+@check("fields.prompt-text", MUST, spec=VLLM, needs=["chat"])
 def test_prompt_text(fields_prompt_text: Recording) -> None:
     """The text of a rendered prompt holds the question."""
     text = fields_prompt_text.ok.get("prompt_text")
@@ -91,7 +91,7 @@ def test_prompt_text(fields_prompt_text: Recording) -> None:
     assert QUESTION in str(text), f"prompt_text is {text!r:.160}"
 
 
-@check("fields.echo", MUST, spec=VLLM)
+@check("fields.echo", MUST, spec=VLLM, needs=["chat"])
 def test_echo(fields_echo: Recording) -> None:
     """An echoed answer begins with what was begun."""
     refusable(fields_echo)
@@ -109,7 +109,7 @@ def test_request_id(vllm_server: Server, named_route: Case, fields_named: Record
     assert ID in given, f"{named_route.id}: id {given!r}, the request brought {ID!r}"
 
 
-@check("fields.logprob-token-ids", MUST, spec=VLLM, needs=("logprobs", *TOKENS))
+@check("fields.logprob-token-ids", MUST, spec=VLLM, needs=("chat", "logprobs", *TOKENS))
 def test_logprob_token_ids(fields_score_ids: Recording) -> None:
     """Each token of a chat answer has the log probabilities that were asked for by id."""
     wanted = _names(fields_score_ids)
@@ -120,7 +120,7 @@ def test_logprob_token_ids(fields_score_ids: Recording) -> None:
     assert not wrong, f"{sorted(wanted)} are not among those of {wrong}"
 
 
-@check("fields.stop-included", MUST, spec=VLLM)
+@check("fields.stop-included", MUST, spec=VLLM, needs=["chat"])
 def test_stop_included(fields_stop_included: Recording) -> None:
     """A chat answer keeps the stop string that was wanted in it."""
     choice = choice_of(fields_stop_included)
@@ -130,31 +130,31 @@ def test_stop_included(fields_stop_included: Recording) -> None:
     assert text.endswith(choice["stop_reason"]), f"{text!r} was stopped by {choice['stop_reason']!r}"
 
 
-@check("fields.repetition", MUST, spec=VLLM, needs=TOKENS)
+@check("fields.repetition", MUST, spec=VLLM, needs=("chat", *TOKENS))
 def test_repetition(fields_repeats: Recording) -> None:
     """A chat answer that repeats itself ends where that was asked for."""
     _ends_early(fields_repeats)
 
 
-@check("fields.repetition-completion", MUST, spec=VLLM, needs=TOKENS)
+@check("fields.repetition-completion", MUST, spec=VLLM, needs=("completions", *TOKENS))
 def test_repetition_completion(fields_repeats_completion: Recording) -> None:
     """A completion that repeats itself ends where that was asked for."""
     _ends_early(fields_repeats_completion)
 
 
-@check("fields.stream-interval", MUST, spec=VLLM)
+@check("fields.stream-interval", MUST, spec=VLLM, needs=["chat", "stream"])
 def test_interval(fields_interval: Recording) -> None:
     """A chat stream comes in pieces of as many tokens as were asked for."""
     _in_pieces(fields_interval)
 
 
-@check("fields.stream-interval-completion", MUST, spec=VLLM)
+@check("fields.stream-interval-completion", MUST, spec=VLLM, needs=["completions", "stream"])
 def test_interval_completion(fields_interval_completion: Recording) -> None:
     """A completion stream comes in pieces of as many tokens as were asked for."""
     _in_pieces(fields_interval_completion)
 
 
-@check("fields.beams", MUST, spec=VLLM)
+@check("fields.beams", MUST, spec=VLLM, needs=["chat"])
 def test_beams(fields_beams: Recording) -> None:
     """A search with two beams ends in two chat answers that are not the same."""
     refusable(fields_beams)
@@ -164,7 +164,7 @@ def test_beams(fields_beams: Recording) -> None:
     assert texts[0] != texts[1], f"both beams say {texts[0]!r:.100}"
 
 
-@check("fields.response-logprobs", MUST, spec=f"{RESPONSE}#include", needs=["logprobs"])
+@check("fields.response-logprobs", MUST, spec=f"{RESPONSE}#include", needs=["responses", "logprobs"])
 def test_response_logprobs(fields_response_logprobs: Recording) -> None:
     """A response has the log probabilities that were asked for."""
     refusable(fields_response_logprobs)
@@ -177,7 +177,7 @@ def test_response_logprobs(fields_response_logprobs: Recording) -> None:
     assert all(len(row.get("top_logprobs") or ()) >= 2 for row in rows), f"fewer than two: {rows[0]!r:.120}"
 
 
-@check("fields.response-choice", MUST, spec=VLLM, needs=["structured-output"])
+@check("fields.response-choice", MUST, spec=VLLM, needs=["responses", "structured-output"])
 def test_response_choice(fields_response_choice: Recording) -> None:
     """A response that can only be one word is that word."""
     items = [item for item in fields_response_choice.ok["output"] if item.get("type") == "message"]
@@ -187,7 +187,7 @@ def test_response_choice(fields_response_choice: Recording) -> None:
     assert text.strip() == "heron", f"only 'heron' was possible, the text is {text!r:.100}"
 
 
-@check("fields.message-format", MUST, spec=MESSAGE, needs=["structured-output"])
+@check("fields.message-format", MUST, spec=MESSAGE, needs=["messages", "structured-output"])
 def test_message_format(fields_message_format: Recording) -> None:
     """A message in a format that leaves no choice is what the format says."""
     blocks = fields_message_format.ok.get("content") or []

@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_vllm import MUST, Case, Recording, Recordings, Server, check, need, schema_faults
 
-from .exchanges import CHAT, COMPLETIONS, FIELDS, MESSAGES, RESPONSES
+from .exchanges import BARE, CHAT, COMPLETIONS, FIELDS, MESSAGES, RESPONSES
 
 VLLM = "vllm:serving/openai_compatible_server/"
 SHAPES = {
@@ -15,14 +15,22 @@ SHAPES = {
     RESPONSES: "response",
     MESSAGES: "message",
 }
-SENT = "fields.sent["
+#: What makes up the count of a prompt: Messages counts what a cache took part in apart from the rest.
+COUNTS = ("prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+SENT = ("fields.chat[", "fields.completion[", "fields.response[", "fields.message[")
 
 
 def prompt_of(answer: Recording) -> int | None:
     """The tokens of the prompt as the answer counts them; None where it does not."""
     usage: dict[str, Any] = answer.ok.get("usage") or {}
-    found = usage.get("prompt_tokens", usage.get("input_tokens"))
-    return found if isinstance(found, int) else None
+    found = [usage[name] for name in COUNTS if isinstance(usage.get(name), int)]
+    return sum(found) if found else None
+
+
+def sent(recordings: Recordings) -> list[Recording]:
+    """The answers of all routes that the server has."""
+    found = [one for one in recordings.of("fields.") if one.key.startswith(SENT)]
+    return [one for one in found if one.status == 200]
 
 
 def refused(answer: Recording, names: list[str]) -> bool:
@@ -32,22 +40,45 @@ def refused(answer: Recording, names: list[str]) -> bool:
     return answer.status in (400, 422) and any(word in text for word in words)
 
 
-@check("fields.answered", MUST, spec=VLLM)
-def test_answered(field: Case, fields_sent: Recording) -> None:
-    """A field that this version reads is accepted, or refused by its name."""
-    fields_sent.answered()
+def accepted(field: Case, answer: Recording) -> None:
+    """Fail unless a request was answered, or refused where a healthy server may refuse, by name."""
+    answer.answered()
     names = list(field["set"])
-    by_name = bool(field.get("refusable")) and refused(fields_sent, names)
+    by_name = bool(field.get("refusable")) and refused(answer, names)
 
-    assert fields_sent.status == 200 or by_name, f"{names}: {fields_sent.status} {fields_sent.text[:200]}"
+    assert answer.status == 200 or by_name, f"{names}: {answer.status} {answer.text[:200]}"
 
 
-@check("fields.prompt-kept", MUST, spec=VLLM, exchanges=(SENT, "fields.bare["))
+@check("fields.chat", MUST, spec=VLLM, needs=["chat"])
+def test_chat(chat_field: Case, fields_chat: Recording) -> None:
+    """A chat field that this version reads is accepted, or refused by its name."""
+    accepted(chat_field, fields_chat)
+
+
+@check("fields.completion", MUST, spec=VLLM, needs=["completions"])
+def test_completion(completion_field: Case, fields_completion: Recording) -> None:
+    """A completion field that this version reads is accepted, or refused by its name."""
+    accepted(completion_field, fields_completion)
+
+
+@check("fields.response", MUST, spec=VLLM, needs=["responses"])
+def test_response(response_field: Case, fields_response: Recording) -> None:
+    """A Responses field that this version reads is accepted, or refused by its name."""
+    accepted(response_field, fields_response)
+
+
+@check("fields.message", MUST, spec=VLLM, needs=["messages"])
+def test_message(message_field: Case, fields_message: Recording) -> None:
+    """A Messages field that this version reads is accepted, or refused by its name."""
+    accepted(message_field, fields_message)
+
+
+@check("fields.prompt-kept", MUST, spec=VLLM, exchanges=(*SENT, "fields.bare["))
 def test_prompt_kept(vllm_recordings: Recordings) -> None:
     """A field that is not about the prompt leaves the number of its tokens as it is."""
     bare = {one.request.path: prompt_of(one) for one in vllm_recordings.of("fields.bare[")}
-    about = {f"{SENT}{row['id']}]" for row in FIELDS if row.get("prompt")}
-    answers = [one for one in vllm_recordings.of(SENT) if one.status == 200 and one.key not in about]
+    about = {(row["path"], *row["set"]) for row in FIELDS if row.get("prompt")}
+    answers = [one for one in sent(vllm_recordings) if (one.request.path, *_set(one)) not in about]
     judged = [one for one in answers if bare.get(one.request.path)]
     need(judged, "no answer counts the tokens of its prompt")
     wrong = [
@@ -59,10 +90,10 @@ def test_prompt_kept(vllm_recordings: Recordings) -> None:
     assert not wrong, "; ".join(wrong[:5])
 
 
-@check("fields.shape", MUST, spec=VLLM, exchanges=(SENT,))
+@check("fields.shape", MUST, spec=VLLM, exchanges=SENT)
 def test_shape(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """Whatever field is set, the answer has the shape of its route."""
-    answers = [one for one in vllm_recordings.of(SENT) if one.status == 200]
+    answers = sent(vllm_recordings)
     need(answers, "no request with a field of these was answered")
     wrong = [
         f"{one.key}: {fault}"
@@ -72,3 +103,12 @@ def test_shape(vllm_server: Server, vllm_recordings: Recordings) -> None:
     ]
 
     assert not wrong, "; ".join(wrong[:5])
+
+
+def _set(answer: Recording) -> list[str]:
+    """What a request sets beside what each has to."""
+    return [
+        name
+        for name in answer.request.json
+        if name not in {*BARE[answer.request.path], "model", "temperature"}
+    ]

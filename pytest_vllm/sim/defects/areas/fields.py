@@ -16,7 +16,7 @@ refused(
     400,
     failure("Unsupported field", 400),
     asks("session_id"),
-    catches=["fields.answered"],
+    catches=["fields.chat", "fields.completion"],
 )
 refused(
     "fields.cache-key-crashes",
@@ -25,7 +25,16 @@ refused(
     500,
     failure("unexpected keyword argument prompt_cache_key"),
     asks("prompt_cache_key"),
-    catches=["fields.answered"],
+    catches=["fields.response"],
+)
+refused(
+    "fields.adaptive-crashes",
+    "Messages that leave the thinking to the model end in a server error.",
+    (MESSAGES,),
+    500,
+    failure("unknown kind of thinking"),
+    lambda asked: (asked.get("thinking") or {}).get("type") == "adaptive",
+    catches=["fields.message"],
 )
 
 
