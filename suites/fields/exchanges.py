@@ -11,6 +11,8 @@ from typing import Any
 
 from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange, only_if
 
+from .agents import AGENTS
+
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 RESPONSES, MESSAGES = "/v1/responses", "/v1/messages"
 QUESTION = "What is the capital of France?"
@@ -46,6 +48,7 @@ message_field = cases("message_field", [row for row in FIELDS if row["path"] == 
 bare_route = cases(
     "bare_route", [{"id": path.rpartition("/v1/")[2].replace("/", "-"), "path": path} for path in BARE]
 )
+agent = cases("agent", AGENTS)
 rendering = cases("rendering", RENDERINGS)
 named_route = cases(
     "named_route",
@@ -92,6 +95,15 @@ def fields_response(server: Server, response_field: Case) -> Request:
 def fields_message(server: Server, message_field: Case) -> Request:
     """The same on another route."""
     return _with(server, message_field)
+
+
+@exchange("fields.agent")
+def fields_agent(server: Server, agent: Case) -> Request:
+    """What a coding agent sends on every request, as far as this version reads it."""
+    path = agent["path"].partition("?")[0]
+    read = {name: value for name, value in agent["set"].items() if server.takes(path, name)}
+    request = server.post(agent["path"], read)
+    return Request("POST", agent["path"], json=request.json, headers=agent["headers"])
 
 
 @exchange("fields.rendered")

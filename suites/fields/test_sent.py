@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, Case, Recording, Recordings, Server, check, need, schema_faults
+from pytest_vllm import MUST, Case, Recording, Recordings, Server, check, need, only_if, schema_faults
 
 from .exchanges import BARE, CHAT, COMPLETIONS, FIELDS, MESSAGES, RESPONSES
 
@@ -71,6 +71,20 @@ def test_response(response_field: Case, fields_response: Recording) -> None:
 def test_message(message_field: Case, fields_message: Recording) -> None:
     """A Messages field that this version reads is accepted, or refused by its name."""
     accepted(message_field, fields_message)
+
+
+@check("fields.agent", MUST, spec="fault:vllm-project/vllm/issues/44000")
+def test_agent(agent: Case, fields_agent: Recording) -> None:
+    """What a coding agent sends on every request is answered by a stream that ends."""
+    fields_agent.answered()
+    status, text = fields_agent.status, fields_agent.text
+    systemless = status == 400 and ("system" in text.lower() or "role" in text.lower())
+    only_if(not systemless, f"the chat template takes no system text: {text[:120]}")
+
+    assert status == 200, f"{agent.id}: answered with {status}: {text[:200]}"
+    names = [event.name or event.data for event in fields_agent.events]
+    assert {*names[-1:]} & {*agent["ends"], "[DONE]"}, f"{agent.id}: the last event is {names[-1:]}"
+    assert set(agent["ends"]) & set(names), f"{agent.id}: none of {agent['ends']} came"
 
 
 @check("fields.prompt-kept", MUST, spec=VLLM, exchanges=(*SENT, "fields.bare["))

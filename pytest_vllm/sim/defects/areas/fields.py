@@ -7,7 +7,8 @@ from typing import Any
 from pytest_vllm.sim.defects.choose import asks, failure, in_body, in_choices, refused
 from pytest_vllm.sim.defects.make import ignores
 from pytest_vllm.sim.defects.registry import add
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES, only
+from pytest_vllm.sim.errors import Invalid
 
 refused(
     "fields.session-refused",
@@ -35,6 +36,21 @@ refused(
     failure("unknown kind of thinking"),
     lambda asked: (asked.get("thinking") or {}).get("type") == "adaptive",
     catches=["fields.message"],
+)
+
+
+def _no_drafts(body: Any, path: str) -> Any:
+    del path
+    if isinstance(body, dict) and "$schema" in str(body.get("tools")):
+        raise Invalid("Invalid schema: unknown keyword")
+    return body
+
+
+add(
+    "fields.agent-tools-refused",
+    "Schemas of tools that name their draft are refused.",
+    {"body": only((CHAT, RESPONSES, MESSAGES), _no_drafts)},
+    catches=["fields.agent"],
 )
 
 
