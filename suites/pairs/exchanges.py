@@ -73,6 +73,23 @@ def fits(row: dict[str, str]) -> bool:
 
 
 ROWS = [{"id": f"row-{at:02}", **row} for at, row in enumerate(covering(VALUES, fits))]
+#: What is usual on each route; of several choices none can be greedy.
+USUAL = {
+    route: {**{name: values[0] for name, values in VALUES.items()}, "route": route}
+    for route in VALUES["route"]
+}
+#: Each value alone, everything else as usual, under the name that a row finds it by.
+ALONE = [
+    {"id": f"{route}-{name}-{value}", **row}
+    for route, usual in USUAL.items()
+    for name, values in VALUES.items()
+    for value in values
+    if fits(
+        row := {**usual, name: value, **({"drawing": "drawn"} if name == "choices" and value != "1" else {})}
+    )
+    and name != "route"
+]
+lone_row = cases("lone_row", ALONE)
 free_row = cases("free_row", [row for row in ROWS if row["constraint"] == "none"])
 bound_row = cases("bound_row", [row for row in ROWS if row["constraint"] != "none"])
 
@@ -90,12 +107,22 @@ def pairs_bound(server: Server, bound_row: Case) -> Request:
     return _request(server, bound_row)
 
 
+@exchange("pairs.alone")
+def pairs_alone(server: Server, lone_row: Case) -> Request:
+    """A request that is usual but for one thing: what fails here is no matter of pairs."""
+    return _request(server, lone_row)
+
+
+@exchange("pairs.alone-count")
+def pairs_alone_count(server: Server, lone_row: Case) -> Request:
+    """The tokens of its prompt."""
+    return _count(server, lone_row)
+
+
 @exchange("pairs.count")
 def pairs_count(server: Server, free_row: Case) -> Request:
     """The tokens of the prompt of such a request."""
-    asked = _request(server, free_row).json
-    body = {name: asked[name] for name in ("messages", "prompt", "tools") if name in asked}
-    return server.post("/tokenize", body, expect=None)
+    return _count(server, free_row)
 
 
 @exchange("pairs.count-bare")
@@ -128,6 +155,12 @@ def _request(server: Server, row: Case) -> Request:
     else:
         request = server.post(CHAT, {"messages": _turns(text, int(row["turns"])), **body})
     return Request("POST", request.path, json=request.json, headers=HEADERS[row["client"]])
+
+
+def _count(server: Server, row: Case) -> Request:
+    asked = _request(server, row).json
+    body = {name: asked[name] for name in ("messages", "prompt", "tools") if name in asked}
+    return server.post("/tokenize", body, expect=None)
 
 
 def _turns(text: str, number: int) -> list[dict[str, str]]:

@@ -21,6 +21,11 @@ def refusable(*answers: Recording) -> None:
         only_if(answer.status not in (400, 404, 422, 501), f"refused: {answer.text[:120]}")
 
 
+def in_time(answer: Recording) -> None:
+    """Raise Undecided where our patience ended, and not the stream."""
+    need(answer.failure is None or not answer.failure.slow, f"{answer.key}: {answer.error}")
+
+
 def used(answer: Recording) -> int:
     """The tokens of the prompt, as the answer counts them."""
     usage = answer.ok.get("usage") or {}
@@ -40,6 +45,7 @@ def same_count(answer: Recording, counted: Recording) -> None:
 def test_stream(sizes_stream: Recording, completions_forced: Recording) -> None:
     """A stream of two thousand tokens brings each of them."""
     tokens = sizes_stream.request.json["max_tokens"]
+    in_time(sizes_stream)
     observe("events", len(sizes_stream.events))
     forced = completions_forced.ok["choices"][0]
     one, six = str(forced["logprobs"]["tokens"][-1]), str(forced["text"])
@@ -50,9 +56,10 @@ def test_stream(sizes_stream: Recording, completions_forced: Recording) -> None:
     text = _spoken(sizes_stream)
     right = six + one * (tokens - 6)
     usage = [delta["usage"] for delta in sizes_stream.deltas if delta.get("usage")]
+    said = usage[-1]["completion_tokens"] if usage else None
 
     assert text == right, f"{len(text)} characters of {len(right)}, of {tokens} tokens that are {one!r} each"
-    assert usage[-1]["completion_tokens"] == tokens, f"{tokens} tokens, the usage says {usage[-1]}"
+    assert said == tokens, f"{tokens} tokens were asked for, the usage says {said}"
     assert sizes_stream.events[-1].is_done, "the stream does not end in [DONE]"
 
 
@@ -124,6 +131,7 @@ def test_choices(sizes_choices: Recording) -> None:
 @check("sizes.choices.stream", MUST, spec=f"{CHAT}#n", needs=["chat", "stream"])
 def test_choices_stream(sizes_choices_stream: Recording) -> None:
     """Sixteen choices are streamed, numbered, counted, and not copies of each other."""
+    in_time(sizes_choices_stream)
     texts: dict[int, str] = {}
     for delta in sizes_choices_stream.deltas:
         for choice in delta.get("choices") or ():
