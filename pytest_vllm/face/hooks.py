@@ -185,7 +185,7 @@ class GatePlugin:
 
     @property
     def _decides(self) -> bool:
-        return not (self.session.worker or self.session.options.list or self.config.option.collectonly)
+        return not (self.session.worker or self.session.options.only_looks or self.config.option.collectonly)
 
     @property
     def _only_looking(self) -> bool:

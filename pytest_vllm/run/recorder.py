@@ -12,7 +12,7 @@ from pytest_vllm.run.needs import too_long, unmet
 from pytest_vllm.run.order import Queue, longest_chain, stages
 from pytest_vllm.run.pace import RecordingReport, Span, aggregate_rate, generated_tokens
 from pytest_vllm.wire.failure import Failure
-from pytest_vllm.wire.recording import Recording, Request, Undecided
+from pytest_vllm.wire.recording import NotRun, Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
 
 if TYPE_CHECKING:
@@ -208,6 +208,8 @@ class _Recorder:
                 request = self.build(planned, earlier)
                 lacks = "" if planned.spec.anyway else unmet(request, self.server)
                 return self._unfit(planned, f"not sent: {lacks}", request) if lacks else request
+        except NotRun as reason:
+            return self._unfit(planned, f"not sent: {reason}")
         except Undecided as reason:
             why = str(reason)
         except Exception as error:  # noqa: BLE001 - a builder is a suite author's code; the run goes on

@@ -27,7 +27,7 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "plugin": ("the entry point: options, and a guard that costs other runs nothing", ("face",)),
     "cli": (
         "`pytest-vllm`: inspects profiles, checks, defects; cleans up",
-        ("decide", "face", "facts", "launch", "locate", "preflight", "profile", "report", "sim"),
+        ("decide", "face", "facts", "launch", "locate", "preflight", "profile", "report", "sim", "wire"),
     ),
     "face": (
         "all that touches pytest: collection, fixtures, hooks, what a run prints",
@@ -63,7 +63,7 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "report": (
         "a run as terminal, HTML, Markdown, JSON and JUnit",
-        ("decide", "declare", "locate", "profile", "wire"),
+        ("decide", "declare", "facts", "locate", "profile", "wire"),
     ),
     "declare": (
         "what suites and own tests declare and see",
