@@ -6,6 +6,7 @@ another name, and undone; where the server does not allow it, it says 404 and no
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from pytest_vllm import Case, Recording, Request, Server, cases, exchange, undecided
@@ -23,8 +24,14 @@ lora_prompt = cases(
     ],
 )
 
-#: Long enough for a cache block of any size that is usual.
-PREFIX = " ".join(f"Line {number} of the ship's log tells of calm weather." for number in range(1, 61))
+
+def unseen() -> str:
+    """A text that no run sent before: an adapter that was asked once has its own cache of it.
+
+    Long enough for a cache block of any size that is usual.
+    """
+    mark = secrets.token_hex(4)
+    return " ".join(f"Line {number} of the log of ship {mark} reports calm." for number in range(1, 61))
 
 
 def adapters(models: Recording) -> list[dict[str, Any]]:
@@ -92,22 +99,29 @@ def lora_unknown(server: Server) -> Request:
 
 @exchange("lora.prefix-base", alone=True)
 def lora_prefix_base(server: Server, lora_models: Recording) -> Request:
-    """A long prompt for the base model."""
-    return server.chat(PREFIX, model=str(adapters(lora_models)[0]["parent"]), max_tokens=1)
+    """A long prompt for the base model, new in every run."""
+    return server.chat(unseen(), model=str(adapters(lora_models)[0]["parent"]), max_tokens=1)
 
 
 @exchange("lora.prefix-base-again", alone=True)
 def lora_prefix_base_again(server: Server, lora_models: Recording, lora_prefix_base: Recording) -> Request:
     """The same once more, from the cache."""
-    del lora_prefix_base
-    return server.chat(PREFIX, model=str(adapters(lora_models)[0]["parent"]), max_tokens=1)
+    return server.chat(
+        messages_of(lora_prefix_base), model=str(adapters(lora_models)[0]["parent"]), max_tokens=1
+    )
 
 
 @exchange("lora.prefix-adapter", alone=True)
 def lora_prefix_adapter(server: Server, lora_models: Recording, lora_prefix_base_again: Recording) -> Request:
     """The same for an adapter, which has not seen it yet."""
-    del lora_prefix_base_again
-    return server.chat(PREFIX, model=str(adapters(lora_models)[0]["id"]), max_tokens=1)
+    return server.chat(
+        messages_of(lora_prefix_base_again), model=str(adapters(lora_models)[0]["id"]), max_tokens=1
+    )
+
+
+def messages_of(recording: Recording) -> list[dict[str, Any]]:
+    """The messages that an exchange sent."""
+    return list(recording.request.json["messages"])
 
 
 def post(path: str, body: dict[str, Any]) -> Request:

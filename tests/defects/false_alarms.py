@@ -4,7 +4,7 @@
     python -m tests.defects.false_alarms --alone --version 0.32.0     every option by itself
     python -m tests.defects.false_alarms --runs 1 --from 17           draw 17 once more
 
-Each run boots a healthy simulator (false_alarms_drawing.py says of which kinds), and judges it by every check:
+Each run boots a healthy simulator (false_alarms_drawing.py says of which kinds) and judges it by every check:
 first as the server that the gate started, then as one that runs already and of which nothing is known.
 Prints every MUST check that fails or is undecided; the exit status says whether there was one.
 """
@@ -147,9 +147,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     alarms = run_all(draws, options.workers, _say, loads=options.loads)
     accused = sum(1 for one in alarms if one.failed)
     undecided = sum(1 for one in alarms if one.undecided)
+    shown = len({one.draw.version for one in alarms})
     print(
-        f"{len(alarms)} healthy servers of {len({one.draw.version for one in alarms})} versions (simulated), each "
-        f"judged twice: {accused} accused, {undecided} undecided; "
+        f"{len(alarms)} healthy servers of {shown} versions (simulated), each judged twice: {accused} accused, {undecided} undecided; "
         f"{min(one.decided for one in alarms)} MUST checks or more held in each; "
         f"{time.monotonic() - started:.0f} s"
     )

@@ -54,7 +54,7 @@ MODELS = {
     "sim-model": {GENERATES, CHATS},
     "sim-base": {GENERATES},
     "sim-listen": {GENERATES, CHATS},
-    **dict.fromkeys(("sim-embed", "sim-rerank", "sim-classify", "sim-late", "sim-reward"), {POOLS}),
+    **{name: {POOLS} for name in ("sim-embed", "sim-rerank", "sim-classify", "sim-late", "sim-reward")},
 }
 #: The simulated models are made for 32768 tokens.
 LONG = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
@@ -163,8 +163,10 @@ def draw(seed: int, version: str = "") -> Draw:
     """The server of a seed: as that version, or as one drawn."""
     chance = random.Random(seed)  # noqa: S311 - a sample, no secret
     version = version or chance.choice(versions())
-    model, args, env, keyed = "sim-model", {}, {}, False
-    for name, options in DIMENSIONS.items():
+    model, keyed = "sim-model", False
+    args: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    for options in DIMENSIONS.values():
         usual, picked = chance.random() < USUAL, chance.random()
         fitting = [one for one in options if fits(one, version, MODELS[model])]
         if usual or not fitting:
