@@ -99,7 +99,8 @@ class Server:
         defaults: dict[str, Any] = {"model": self.model}
         if path.startswith(("/v1/chat/completions", "/v1/completions")):
             defaults["temperature"] = 0
-            if self.named_by_id and body.get("logprobs") not in (None, False):
+            scored = body.get("logprobs")  # 0 of a completion is one, and no False
+            if self.named_by_id and scored is not None and scored is not False:
                 defaults["return_tokens_as_token_ids"] = False
         return Request("POST", path, json={**defaults, **body}, expect=expect)
 

@@ -149,7 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     undecided = sum(1 for one in alarms if one.undecided)
     shown = len({one.draw.version for one in alarms})
     print(
-        f"{len(alarms)} healthy servers of {shown} versions (simulated), each judged twice: {accused} accused, {undecided} undecided; "
+        f"{len(alarms)} healthy servers of {shown} versions (simulated), each judged twice: "
+        f"{accused} accused, {undecided} undecided; "
         f"{min(one.decided for one in alarms)} MUST checks or more held in each; "
         f"{time.monotonic() - started:.0f} s"
     )

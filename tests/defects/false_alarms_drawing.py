@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,7 @@ DIMENSIONS: dict[str, list[Option]] = {
         Option({"default-chat-template-kwargs": {"enable_thinking": False}}, only=CHATS),
     ],
     "engines": _each("data-parallel-size", 2, 4),
-    "batch": _each("max-num-batched-tokens", 512, 16384),
+    "batch": _each("max-num-batched-tokens", 512, 16384, only=GENERATES),
     "eager": _each("enforce-eager", True),
     "scheduling": _each("scheduling-policy", "priority"),
     "development": [Option(env={"VLLM_SERVER_DEV_MODE": "1"})],
@@ -187,7 +188,12 @@ def fits(option: Option, version: str, does: set[str]) -> bool:
         name is None or (name in parsers(kind) and release.within(parsers(kind)[name]))
         for kind, name in (("tool", tool), ("reasoning", reasoning))
     )
-    return known and given <= known_flags(release).keys() and (not option.only or option.only in does)
+    return known and given <= _flags(version) and (not option.only or option.only in does)
+
+
+@cache
+def _flags(version: str) -> frozenset[str]:
+    return frozenset(known_flags(Version(version)))
 
 
 def _consistent(args: Mapping[str, Any]) -> dict[str, Any]:
