@@ -120,7 +120,6 @@ DIMENSIONS: dict[str, list[Option]] = {
     "batch": _each("max-num-batched-tokens", 512, 16384, only=GENERATES),
     "eager": _each("enforce-eager", True),
     "scheduling": _each("scheduling-policy", "priority"),
-    "development": [Option(env={"VLLM_SERVER_DEV_MODE": "1"})],
 }
 
 

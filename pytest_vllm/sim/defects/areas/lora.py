@@ -44,6 +44,7 @@ def silent_base(answer: Answer, turn: Turn) -> Answer:
     """An adapter whose modules do not match is loaded, and the base model answers in its name."""
     del turn
     answer.content = answer.content.removeprefix("Ahoy! ")
+    answer.thoughts = answer.thoughts and answer.thoughts.removeprefix("Ahoy! ")
     return answer
 
 
