@@ -6,6 +6,7 @@
 
 Each run boots a healthy simulator (false_alarms_drawing.py says of which kinds) and judges it by every check:
 first as the server that the gate started, then as one that runs already and of which nothing is known.
+Loads are not measured: what they say depends on the machine as well.
 Prints every MUST check that fails or is undecided; the exit status says whether there was one.
 """
 
@@ -17,7 +18,6 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.verdict import Level, Verdict
@@ -79,22 +79,21 @@ def attached(profile: Profile, url: str) -> Profile:
     return Profile(name="attached", server=server, measure=profile.measure, record=profile.record)
 
 
-def run(drawn: Draw, *, loads: bool = True) -> Alarm:
-    """Boot one healthy server, record and judge it twice; loads are measured in the first run only."""
+def run(drawn: Draw) -> Alarm:
+    """Boot one healthy server, record and judge it twice."""
     started = time.monotonic()
-    checks, items = suites()
-    recorded = [check.item for check in recorded_only()]
+    checks = recorded_only()
+    items = [check.item for check in checks]
     profile = profile_of(drawn)
     with room(f"healthy-{drawn.version}") as folder:
         try:
-            with opened(folder / "first", profile, items if loads else recorded) as first:
+            with opened(folder / "first", profile, items) as first:
                 again = attached(profile, first.server.url)
-                with opened(folder / "second", again, recorded) as second:
+                with opened(folder / "second", again, items) as second:
                     pass
         except BootError as error:
             return Alarm(drawn, (f"boot: {error.what} {' '.join(error.evidence)}",), ())
-        chosen = checks if loads else recorded_only()
-        results = [("1st", judge_all(chosen, first)), ("2nd", judge_all(recorded_only(), second))]
+        results = [("1st", judge_all(checks, first)), ("2nd", judge_all(checks, second))]
     found = {
         verdict: tuple(
             f"{name} {row.check}: {row.reason}"
@@ -112,15 +111,13 @@ def run_all(
     draws: Iterable[Draw],
     workers: int = WORKERS,
     say: Callable[[Alarm], None] = lambda _: None,
-    *,
-    loads: bool = True,
 ) -> list[Alarm]:
     """These servers, over several processes; each is printed as it comes."""
     suites()  # before the processes are forked, so that they share it
     alarms = []
     with own_room(), ProcessPoolExecutor(workers, initializer=end_with_parent) as pool:
         try:
-            for alarm in pool.map(partial(run, loads=loads), draws):
+            for alarm in pool.map(run, draws):
                 alarms.append(alarm)
                 say(alarm)
         except BaseException:
@@ -136,7 +133,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--from", dest="first", type=int, default=0, metavar="SEED", help="seed of the first")
     parser.add_argument("--version", default="", help="draw this version only")
     parser.add_argument("--alone", nargs="*", metavar="DIMENSION", help="every option of these by itself")
-    parser.add_argument("--no-loads", dest="loads", action="store_false", help="record only, measure no load")
     parser.add_argument("--workers", type=int, default=WORKERS)
     options = parser.parse_args(argv)
     started = time.monotonic()
@@ -144,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         draws = [draw(seed, options.version) for seed in range(options.first, options.first + options.runs)]
     else:
         draws = list(each_alone(options.version or "0.32.0", *options.alone))
-    alarms = run_all(draws, options.workers, _say, loads=options.loads)
+    alarms = run_all(draws, options.workers, _say)
     accused = sum(1 for one in alarms if one.failed)
     undecided = sum(1 for one in alarms if one.undecided)
     shown = len({one.draw.version for one in alarms})

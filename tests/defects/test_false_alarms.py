@@ -39,7 +39,7 @@ def test_no_version_is_given_a_flag_that_it_does_not_know(version: str) -> None:
 
 @pytest.mark.matrix
 def test_a_healthy_server_is_not_accused() -> None:
-    alarms = run_all([draw(seed) for seed in range(JUDGED)], loads=False)
+    alarms = run_all([draw(seed) for seed in range(JUDGED)])
 
     assert {str(one.draw): one.failed for one in alarms if one.failed} == {}
     assert {str(one.draw): one.undecided for one in alarms if one.undecided} == {}
