@@ -196,8 +196,10 @@ def _flags(version: str) -> frozenset[str]:
 
 
 def _consistent(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what vLLM refuses to start with: a parser of calls that automatic calls lack."""
+    """Without what vLLM refuses to start with, or serves wrongly by itself."""
     made = dict(args)
+    if made.get("reasoning-parser") == "deepseek_r1":  # takes an answer for thoughts where thinking is off
+        made.pop("default-chat-template-kwargs", None)
     if "tool-call-parser" in made and made["tool-call-parser"] is None:
         made["enable-auto-tool-choice"] = None
     return made
