@@ -1,6 +1,7 @@
 """A real vLLM in a container, and runs of the gate against it.
 
-They take minutes and a Docker daemon, so they run only when asked: `PYTEST_VLLM_REAL=1 pytest tests/real`.
+They take minutes and a Docker daemon, so they run only when asked: `PYTEST_VLLM_REAL=1 pytest tests/real`; with
+`PYTEST_VLLM_REAL=all` also what takes long and CI has shown otherwise: loads on attached servers, other versions.
 """
 
 from __future__ import annotations
