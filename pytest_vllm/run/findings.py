@@ -24,6 +24,8 @@ NO_ANSWER = f"{TRIAL}: no answer"
 Finding = tuple[bool, str]
 Probes = Mapping[str, Callable[["Findings"], Awaitable[Finding]]]
 
+#: How a token begins that is named by its id.
+_BY_ID = '"token_id:'
 UNKNOWN = (404, 405, 501)
 _LACKS = re.compile(
     r"not support|unsupported|not enabled|chat template|does not have|no such|--enable|not found|multimodal",
@@ -47,6 +49,7 @@ class Findings:
         """Nothing is asked yet."""
         self.client, self.server, self.args, self.probes = client, server, args, probes
         self._asked: dict[Any, asyncio.Task[Any]] = {}
+        self._names_by_id = False
 
     async def all(self) -> dict[str, Capability]:
         """Every capability, in the order of the closed list."""
@@ -68,7 +71,16 @@ class Findings:
         """A tiny request of the real kind."""
         built = self.server.post(path, body, expect=None)
         request = Request("POST", path, json=built.json, timeout=TRIAL_SECONDS, expect=None, **more)
-        return await self.client.send(f"probe POST {path}", request)
+        recording = await self.client.send(f"probe POST {path}", request)
+        self._names_by_id = self._names_by_id or _BY_ID in recording.text
+        return recording
+
+    @property
+    def named_by_id(self) -> bool:
+        """Whether tokens come by their ids: as the server was told; where that is unknown, as they came."""
+        if self.args is not None:
+            return bool(self.args.get("return-tokens-as-token-ids"))
+        return self._names_by_id
 
     async def chat(self, content: Any = "Hi", **params: Any) -> Recording:
         """A chat of one token, unless told otherwise."""

@@ -76,7 +76,7 @@ async def probe(
             await first(server)
         ask.server = server
         found = await ask.all()
-        return replace(server, capabilities=found)
+        return replace(server, capabilities=found, named_by_id=ask.named_by_id)
 
 
 def serve_args(args: Mapping[str, Any]) -> dict[str, Any]:
