@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
 from pytest_vllm.sim.defects.make import answers, spoil
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import COMPLETIONS, after, only
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, after, only
 
 if TYPE_CHECKING:
+    from pytest_vllm.sim.api.events import Event
     from pytest_vllm.sim.api.server import Server
     from pytest_vllm.sim.boot.deployment import Deployment
     from pytest_vllm.sim.engine.core import Engine
@@ -128,3 +129,45 @@ add(
     faults=["ROBUST-036", "ROBUST-038", "ROBUST-039"],
     catches=["health.log.no-gpu-fault"],
 )
+
+
+spoil(
+    "answers.no-choices",
+    "Every chat and every completion is answered with 200 and no choice.",
+    (CHAT, COMPLETIONS),
+    "choices",
+    lambda _: [],
+    catches=["answers.whole"],
+    area="health",
+)
+
+
+@defect(
+    "answers.unfinished-stream",
+    on="events",
+    paths=(CHAT, COMPLETIONS),
+    catches=["answers.whole"],
+    area="health",
+)
+def unfinished_stream(events: list[Event], exchange: Exchange) -> list[Event]:
+    """No stream says why it ended."""
+    del exchange
+    for event in events:
+        for choice in event.data.get("choices", ()) if isinstance(event.data, dict) else ():
+            choice["finish_reason"] = None
+    return events
+
+
+@defect(
+    "answers.not-json",
+    on="reply",
+    paths=("/tokenize", "/v1/embeddings"),
+    catches=["answers.whole"],
+    area="health",
+)
+def not_json(reply: Reply, exchange: Exchange) -> Reply:
+    """Some routes answer 200 with a page of HTML."""
+    del exchange
+    if reply.status == 200:
+        reply.body = b"<html><body>It works!</body></html>"
+    return reply
