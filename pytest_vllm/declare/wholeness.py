@@ -14,7 +14,7 @@ from pytest_vllm.wire.recording import Undecided
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_vllm.wire.recording import Recording
+    from pytest_vllm.wire.recording import Recording, Request
 
 OK = 200
 #: What code raises that reads a value which is not what it takes it for.
@@ -49,9 +49,19 @@ def unwhole(recording: Recording) -> str:
     if template is None:
         return ""
     try:
-        return next(misfits(template, recording.json), "")
+        body = recording.json
     except Undecided as fault:
         return _said(recording, fault)
+    return next(misfits(template, body), "") or _unkept(recording.request, body)
+
+
+def _unkept(request: Request, body: Any) -> str:
+    """What was asked for and is null."""
+    if isinstance(request.json, dict) and request.json.get("logprobs") not in (None, False):
+        bare = [choice["index"] for choice in body.get("choices", ()) if choice.get("logprobs") is None]
+        if bare:
+            return f"choice {bare[0]} has no logprobs, which were asked for"
+    return ""
 
 
 def forbidden(recording: Recording, version: str = "") -> str:

@@ -88,7 +88,7 @@ def name_crash(item: pytest.Item, spec: CheckSpec, call: pytest.CallInfo[None], 
     judged = [key for key in (keys if wide else exchanges_of(item, spec)) if key in state.store]
     reason = misread(error, _place(call.excinfo), map(state.store.get, judged), state.server.version)
     if reason and not isinstance(error, JUDGEMENTS):
-        failure = AssertionError(reason)
+        failure = AssertionError(reason).with_traceback(error.__traceback__)
         failure.__cause__ = error
         call.excinfo = pytest.ExceptionInfo.from_exception(failure)
 

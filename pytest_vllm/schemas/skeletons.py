@@ -208,7 +208,7 @@ EVENTS: dict[str, Any] = {
             "stop_reason?": str,
             "stop_sequence?": str,
         },
-        "usage?": {"output_tokens": int},
+        "usage?": {"output_tokens": int, "input_tokens?": int},
     },
 }
 #: A refusal, as vLLM and its web framework write them: one of the three.
