@@ -4,9 +4,9 @@
     python -m tests.hostile SCRIPT --mode never …        these only, with what the gate printed
     python -m tests.hostile SCRIPT --option=--vllm-check=chat …
 
-SCRIPT serves a small vLLM with one hostility at http://127.0.0.1:PORT/m/MODE (`SCRIPT --port PORT`, which prints
-`up`). A mode is passed when the gate ends in time and memory, says anything but GO, blames no fault of its own
-(exit status 3) and prints no traceback.
+SCRIPT serves a small vLLM with one hostility at http://127.0.0.1:PORT/m/MODE (`SCRIPT --port PORT`, which
+prints `up`). A mode is passed when the gate ends in time and memory, says anything but GO, blames no fault of
+its own (exit status 3) and prints no traceback.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 #: What a mode may take, at most, and when it is ended.
-SECONDS, MEMORY_MB, PATIENCE = 60.0, 300.0, 240.0
+SECONDS, MEMORY_MB, PATIENCE = 60.0, 300.0, 90.0
 GO, OURS = 0, 3
 TRACES = ("Traceback (most recent call last)", "INTERNALERROR")
 
@@ -147,7 +147,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         served(options.script) as port,
         ThreadPoolExecutor(options.at_once) as pool,
     ):
-        for row in pool.map(lambda mode: judged(mode, port, options.option, Path(folder)), modes):
+        jobs = [pool.submit(judged, mode, port, options.option, Path(folder)) for mode in modes]
+        for row in (job.result() for job in as_completed(jobs)):
             rows.append(row)
             print(row, flush=True)
             if options.mode:
