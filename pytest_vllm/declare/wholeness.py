@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.decide.verdict import Level
 from pytest_vllm.schemas import schema_faults
 from pytest_vllm.schemas.skeletons import BODIES, EVENTS, REFUSALS, misfits
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.metrics import Metrics
 from pytest_vllm.wire.recording import Undecided
 
@@ -38,8 +39,10 @@ SCHEMAS = {
 def unwhole(recording: Recording) -> str:
     """Why a 200 answer is none that a client can use, with the path; empty when it is one, or was not given.
 
-    Only what the server itself ended is judged: neither what we broke off nor what the connection cut.
+    Only what the server itself said is judged: neither what we broke off nor what the connection cut.
     """
+    if recording.status == OK and recording.failure is Failure.PROTOCOL:
+        return recording.error
     if recording.status != OK or recording.failure is not None or recording.aborted:
         return ""
     route = _route(recording)
@@ -57,7 +60,8 @@ def unwhole(recording: Recording) -> str:
 
 def _unkept(request: Request, body: Any) -> str:
     """What was asked for and is null."""
-    if isinstance(request.json, dict) and request.json.get("logprobs") not in (None, False):
+    asked = request.json.get("logprobs") if isinstance(request.json, dict) else None
+    if asked is not None and asked is not False:
         bare = [choice["index"] for choice in body.get("choices", ()) if choice.get("logprobs") is None]
         if bare:
             return f"choice {bare[0]} has no logprobs, which were asked for"
@@ -71,7 +75,7 @@ def forbidden(recording: Recording, version: str = "") -> str:
     """
     if fault := unwhole(recording):
         return fault
-    if fault := _scrape_fault(recording):
+    if fault := _scrape_fault(recording) or _uneven_logprobs(recording):
         return fault
     if recording.status is None or recording.failure is not None or recording.aborted:
         return ""
@@ -99,10 +103,33 @@ def misread(error: Exception, where: str, recordings: Iterable[Recording], versi
     """
     if not isinstance(error, OF_DATA):
         return ""
-    for recording in recordings:
-        if fault := forbidden(recording, version):
-            crash = f"{type(error).__name__} at {where}"
-            return f"{recording.key} can't be judged, its answer is malformed: {fault} ({crash})"
+    judged = list(recordings)
+    # the bones of all of them first: the schemas are slow
+    for judge in (unwhole, lambda one: forbidden(one, version)):
+        for recording in judged:
+            if fault := judge(recording):
+                crash = f"{type(error).__name__} at {where}"
+                return f"{recording.key} can't be judged, its answer is malformed: {fault} ({crash})"
+    return ""
+
+
+def _uneven_logprobs(recording: Recording) -> str:
+    """The first choice of a whole answer whose log probabilities are empty or uneven."""
+    asked = recording.request.json
+    if recording.status != OK or recording.request.streams or not isinstance(asked, dict):
+        return ""
+    if _route(recording) not in MARKED or asked.get("logprobs") in (None, False, 0):
+        return ""
+    for choice in recording.json["choices"]:
+        where, lists = f"choices[{choice['index']}].logprobs", choice["logprobs"]
+        if "content" not in lists and len({len(one) for one in lists.values()}) > 1:
+            return f"{where} holds lists of different lengths"
+        if "content" not in lists:
+            continue
+        if not lists["content"]:
+            return f"{where}.content is empty"
+        if asked.get("top_logprobs") and not all(one.get("top_logprobs") for one in lists["content"]):
+            return f"{where}.content[].top_logprobs is empty"
     return ""
 
 

@@ -131,7 +131,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("GET", "/version"): {"version": str},
     ("POST", "/tokenize"): {
         "count": int,
-        "max_model_len?": int,
+        "max_model_len": int,
         "tokens": AnyLength(int),
         "token_strs?": AnyLength(str),
     },
