@@ -13,7 +13,7 @@ from pytest_vllm.wire.metrics import Metrics
 from pytest_vllm.wire.recording import Undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_vllm.wire.recording import Recording, Request
 
@@ -120,17 +120,20 @@ def _uneven_logprobs(recording: Recording) -> str:
         return ""
     if _route(recording) not in MARKED or asked.get("logprobs") in (None, False, 0):
         return ""
-    for choice in recording.json["choices"]:
-        where, lists = f"choices[{choice['index']}].logprobs", choice["logprobs"]
-        if "content" not in lists and len({len(one) for one in lists.values()}) > 1:
-            return f"{where} holds lists of different lengths"
-        if "content" not in lists:
-            continue
-        if not lists["content"]:
-            return f"{where}.content is empty"
-        if asked.get("top_logprobs") and not all(one.get("top_logprobs") for one in lists["content"]):
-            return f"{where}.content[].top_logprobs is empty"
-    return ""
+    deep = bool(asked.get("top_logprobs"))
+    found = (_uneven(choice["logprobs"], candidates=deep) for choice in recording.json["choices"])
+    return next((f"choices[].logprobs{fault}" for fault in found if fault), "")
+
+
+def _uneven(given: Mapping[str, Any], *, candidates: bool) -> str:
+    if "content" not in given:
+        if len({len(one) for one in given.values()}) > 1:
+            return " holds lists of different lengths"
+        return ".top_logprobs[] is empty" if {} in (given.get("top_logprobs") or []) else ""
+    if not given["content"]:
+        return ".content is empty"
+    bare = candidates and not all(one.get("top_logprobs") for one in given["content"])
+    return ".content[].top_logprobs is empty" if bare else ""
 
 
 def _values(recording: Recording) -> list[Any]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: Seconds for one trial request: the first structured answer may compile a grammar.
 TRIAL_SECONDS = 120.0
 FACT_SECONDS = 20.0
+#: Seconds for one trial of a server that ran before: it has compiled what it has to.
+ATTACHED_SECONDS = 40.0
 
 TRIAL = "trial request"
 NO_ANSWER = f"{TRIAL}: no answer"
@@ -47,6 +49,9 @@ class Findings:
         """Nothing is asked yet."""
         self.client, self.server, self.args, self.probes = client, server, args, probes
         self._asked: dict[Any, asyncio.Task[Any]] = {}
+        #: Seconds for a trial, and what became of each.
+        self.patience = TRIAL_SECONDS if server.kind.starts else ATTACHED_SECONDS
+        self.answers: list[Recording] = []
 
     async def all(self) -> dict[str, Capability]:
         """Every capability, in the order of the closed list."""
@@ -67,8 +72,18 @@ class Findings:
     async def trial(self, path: str, body: Mapping[str, Any], **more: Any) -> Recording:
         """A tiny request of the real kind."""
         built = self.server.post(path, body, expect=None)
-        request = Request("POST", path, json=built.json, timeout=TRIAL_SECONDS, expect=None, **more)
-        return await self.client.send(f"probe POST {path}", request)
+        request = Request("POST", path, json=built.json, timeout=self.patience, expect=None, **more)
+        answer = await self.client.send(f"probe POST {path}", request)
+        self.answers.append(answer)
+        return answer
+
+    @property
+    def hung(self) -> list[Recording]:
+        """The trials that were given up, where none made the engine answer; else none."""
+        worked = [one for one in self.answers if one.request.path != "/tokenize"]
+        late = [one for one in worked if one.failure is not None and one.failure.slow]
+        answered_ = any(one.status == 200 and one not in late for one in worked)
+        return [] if answered_ else late
 
     async def chat(self, content: Any = "Hi", **params: Any) -> Recording:
         """A chat of one token, unless told otherwise."""
