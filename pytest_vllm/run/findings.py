@@ -79,11 +79,15 @@ class Findings:
 
     @property
     def hung(self) -> list[Recording]:
-        """The trials that were given up, where none made the engine answer; else none."""
-        worked = [one for one in self.answers if one.request.path != "/tokenize"]
-        late = [one for one in worked if one.failure is not None and one.failure.slow]
-        answered_ = any(one.status == 200 and one not in late for one in worked)
-        return [] if answered_ else late
+        """The trials that were given up, whole answers or streams, where none of that kind came."""
+        found: list[Recording] = []
+        for streams in (False, True):
+            kind = [one for one in self.answers if one.request.streams is streams]
+            worked = [one for one in kind if one.request.path != "/tokenize"]
+            late = [one for one in worked if one.failure is not None and one.failure.slow]
+            if not any(one.status == 200 and one not in late for one in worked):
+                found += late
+        return found
 
     async def chat(self, content: Any = "Hi", **params: Any) -> Recording:
         """A chat of one token, unless told otherwise."""

@@ -131,10 +131,14 @@ def _reachable(draft: Server, models: Recording) -> None:
 def _hanging(trials: list[Recording], health: Recording, url: str) -> BootError:
     """A server that takes requests and answers none is not worth an hour of time limits."""
     shown = [f"{one.request.method} {one.request.path}: {one.error}" for one in trials[:3]]
+    streams = all(one.request.streams for one in trials)
+    what = "no stream of a few tokens ended" if streams else "no trial request was answered"
     return BootError(
-        f"the server at {url} hangs: no trial request was answered",
+        f"the server at {url} hangs: {what}",
         evidence=(f"GET /health: {health.status or health.error}", *shown),
-        means="it takes requests and lists its models, but its engine gives no token",
+        means="whole answers come, streams do not end"
+        if streams
+        else "it takes requests and lists its models, but its engine gives no token",
         try_=(
             "send one request by hand: curl the URL with max_tokens 1",
             "look into its log for the last line of the engine, then restart it",

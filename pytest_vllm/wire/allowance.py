@@ -10,7 +10,7 @@ LEAST = 64 * 1024
 
 
 class Allowance:
-    """The bytes of one client's answers.
+    """The bytes of one client's answers, those included that were read and thrown away.
 
     A server that answers every request at length would fill memory and disk long before any time is up.
     """

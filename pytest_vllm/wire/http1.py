@@ -181,6 +181,7 @@ class _Connection(asyncio.Protocol):
                 return
         if too_long := self._allowance.take(self._size, len(piece)):
             self._shorten()
+            self._size = 0  # what one such answer took is not given back: the next ones are cut sooner
             self._fail(Failure.PROTOCOL, too_long)
         elif framing.excess:
             self._fail(Failure.PROTOCOL, f"{framing.excess} bytes came after the end of the body")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
 from pytest_vllm.sim.defects.make import answers, spoil
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, after, only
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MODELS, after, every, only
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.events import Event
@@ -171,3 +172,42 @@ def not_json(reply: Reply, exchange: Exchange) -> Reply:
     if reply.status == 200:
         reply.body = b"<html><body>It works!</body></html>"
     return reply
+
+
+def _older(body: Any, exchange: Exchange) -> Any:
+    del exchange
+    return {**body, "version": "0.11.0"} if isinstance(body, dict) else body
+
+
+def _another(body: Any, exchange: Exchange) -> Any:
+    del exchange
+    for entry in body.get("data", ()) if isinstance(body, dict) else ():
+        entry["root"] = "/models/another"
+    return body
+
+
+add(
+    "health.two-versions",
+    "Every third answer of /version comes from a server of another version.",
+    {"json": only(("/version",), every(3, _older))},
+    catches=["health.one-version"],
+)
+add(
+    "health.two-models",
+    "Every fourth list of models comes from a server that loaded another model under the name.",
+    {"json": only((MODELS,), every(4, _another))},
+    catches=["health.one-model"],
+)
+
+
+def _anew(text: str, engine: Engine | None) -> str:
+    del engine
+    return re.sub(r"(?m)^(vllm:generation_tokens_total\{.*\}) \S+$", r"\1 3.0", text)
+
+
+add(
+    "health.starts-anew",
+    "After some scrapes the server has started anew: its tokens are counted from nothing.",
+    {"metrics": after(60, _anew)},
+    catches=["health.one-process"],
+)
