@@ -7,6 +7,8 @@ MIB = 1024 * 1024
 EACH, WHOLE = 8 * MIB, 48 * MIB
 #: Bytes that every answer may have, whatever the others had.
 LEAST = 64 * 1024
+#: Answers that are cut off, after which nothing is asked any more that might be answered at such length.
+CUTS = 8
 
 
 class Allowance:
@@ -18,11 +20,21 @@ class Allowance:
     def __init__(self, each: int = EACH, whole: int = WHOLE, least: int = LEAST) -> None:
         """Nothing is used yet."""
         self.each, self.whole, self.least = each, whole, least
-        self.used = 0
+        self.used = self.cuts = 0
+
+    @property
+    def spent(self) -> str:
+        """Why no further answer is wanted; empty while one is."""
+        return f"{self.cuts} answers of this server were too long to be read" if self.cuts >= CUTS else ""
 
     def take(self, size: int, more: int) -> str:
         """Let an answer that has `size` bytes by now grow by `more`; empty, or why not."""
         self.used += more
+        why = self._excess(size)
+        self.cuts += bool(why)
+        return why
+
+    def _excess(self, size: int) -> str:
         if size > self.each:
             return f"the body is longer than {self.each // MIB} MiB and was cut there"
         if size > self.least and self.used > self.whole:

@@ -79,6 +79,10 @@ class WireClient:
 
         What goes wrong on the way is `Recording.error` in words, never an exception.
         """
+        if self._allowance.spent and request.method == "POST":
+            words = f"not sent: {self._allowance.spent}"
+            unsent = Recording(key, request, sent=time.time(), error=words, failure=Failure.NOT_SENT)
+            return self.redactor.recording(unsent)
         limit = self._exchange if request.timeout is None else request.timeout
         response: httpx.Response | None = None
         failure: Failure | None = None

@@ -201,8 +201,8 @@ def verdict_of(check: Check, view: View) -> tuple[Verdict, str]:
     except Exception as error:  # noqa: BLE001 - as the gate: its own fault, unless an answer is malformed
         keys = view.recordings if "*" in check.spec.exchanges else check.exchanges
         judged = (view.recordings[key] for key in keys if key in view.recordings)
-        if reason := misread(error, check.key, judged, view.server.version):
-            return grade(check.spec.level, held=False), reason
+        if malformed := misread(error, check.key, judged, view.server.version):
+            return grade(check.spec.level, held=False), malformed
         return Verdict.UNDECIDED, f"the check crashed: {type(error).__name__}: {error}"
     return grade(check.spec.level, held=True), ""
 

@@ -28,8 +28,8 @@ def trial(*, stream: bool = False, path: str = CHAT, **response: Any) -> Recordi
     return Recording("probe", Request("POST", path, json={"stream": stream}), **response)
 
 
-LATE = {"failure": Failure.TIMEOUT_FIRST_BYTE}
-GOOD = {"status": 200}
+LATE: dict[str, Any] = {"failure": Failure.TIMEOUT_FIRST_BYTE}
+GOOD: dict[str, Any] = {"status": 200}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.wire.allowance import LEAST, Allowance
+from pytest_vllm.wire.allowance import CUTS, LEAST, Allowance
 from pytest_vllm.wire.framing import TRAILER_LIMIT, ByChunks, FramingError
 from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.store import LARGE, RecordingStore
@@ -32,6 +32,17 @@ def test_all_answers_share_one_and_short_ones_pass() -> None:
     assert "this one was cut" in allowance.take(200, 200)
     allowance.give_back(900)
     assert allowance.take(200, 0) == ""
+
+
+def test_after_some_no_more_is_wanted() -> None:
+    """A server whose answers are all too long is not asked a thousand times."""
+    allowance = Allowance(each=10, whole=10_000, least=1)
+
+    for _ in range(CUTS):
+        assert not allowance.spent
+        allowance.take(11, 11)
+
+    assert "too long" in allowance.spent
 
 
 def test_trailers_end() -> None:

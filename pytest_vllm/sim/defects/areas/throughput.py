@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.sim.api.reply import HANG
+from pytest_vllm.sim.api.reply import JSON, Reply
 from pytest_vllm.sim.defects.make import slower
 from pytest_vllm.sim.defects.registry import add, defect
 from pytest_vllm.sim.defects.scope import COMPLETIONS, first, only
@@ -223,8 +223,10 @@ for _name, _asked, _what, _check in (
     )
 
 
-@defect("throughput.long-prompts-hang", on="route", catches=["throughput.answered"])
-def long_prompts_hang(value: Any, request: Request) -> Any:
-    """A long prompt of which one token is asked for is never answered."""
+@defect("throughput.refuses-long-prompts", on="route", catches=["throughput.answered"])
+def refuses_long_prompts(value: Any, request: Request) -> Any:
+    """A long prompt of which one streamed token is asked for is refused for no reason."""
     one = b'"max_tokens": 1,' in request.body or b'"max_tokens":1,' in request.body
-    return HANG if one and b'"stream"' in request.body and len(request.body) > LONG_BODY else value
+    if one and b'"stream"' in request.body and len(request.body) > LONG_BODY:
+        return Reply(503, b'{"error": {"message": "no capacity", "type": "x", "code": 503}}', [JSON])
+    return value
