@@ -137,9 +137,11 @@ class GatePlugin:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """A check's report carries its result and reads as its verdict."""
         spec = spec_of(item)
+        decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
+        if spec is not None and decided:
+            judge.name_crash(item, spec, call, self._state(item))
         python = self.config.get_verbosity() > 1
         report = (yield) if python or spec is None else (yield from judge.without_traceback(item, call))
-        decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
         if spec is None or not decided:
             return report
         state = self._state(item)

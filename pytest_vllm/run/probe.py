@@ -76,6 +76,8 @@ async def probe(
             await first(server)
         ask.server = server
         found = await ask.all()
+        if ask.hung and not draft.kind.starts:
+            raise _hanging(ask.hung, await ask.get("/health"), url)
         return replace(server, capabilities=found, named_by_id=ask.named_by_id)
 
 
@@ -124,6 +126,25 @@ def _reachable(draft: Server, models: Recording) -> None:
             evidence=(f"{where} with the key: {models.status} {_quote(models)}",),
             try_=("check the key in the environment variable that holds it (VLLM_API_KEY unless named)",),
         )
+
+
+def _hanging(trials: list[Recording], health: Recording, url: str) -> BootError:
+    """A server that takes requests and answers none is not worth an hour of time limits."""
+    shown = [f"{one.request.method} {one.request.path}: {one.error}" for one in trials[:3]]
+    streams = all(one.request.streams for one in trials)
+    what = "no stream of a few tokens ended" if streams else "no trial request was answered"
+    return BootError(
+        f"the server at {url} hangs: {what}",
+        evidence=(f"GET /health: {health.status or health.error}", *shown),
+        means="whole answers come, streams do not end"
+        if streams
+        else "it takes requests and lists its models, but its engine gives no token",
+        try_=(
+            "send one request by hand: curl the URL with max_tokens 1",
+            "look into its log for the last line of the engine, then restart it",
+            "if it only is slow to begin, as one that compiles at its first request, warm it up first",
+        ),
+    )
 
 
 def _identified(url: str, models: Recording, version: Recording, metrics: Recording) -> None:
