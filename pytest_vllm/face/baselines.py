@@ -89,13 +89,14 @@ def save_baseline(session: GateSession, results: Sequence[Result]) -> None:
             taken=session.started.date().isoformat(),
             simulated=server.simulated,
             hardware=state.profile.hardware or "",
-            loads=_loads(state.folder),
+            loads=loads_of(state.folder),
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(to_json(kept.values()), indent=1) + "\n", "utf-8")
 
 
-def _loads(folder: Path) -> dict[str, Any]:
+def loads_of(folder: Path) -> dict[str, Any]:
+    """What a baseline keeps of every load that was measured, by its key."""
     from pytest_vllm.declare.measurements import Measurements  # noqa: PLC0415
     from pytest_vllm.measure.against import kept  # noqa: PLC0415 - only a run that saves pays for it
 

@@ -17,6 +17,7 @@ from pytest_vllm.decide.verdict import Verdict, decide, qualified
 from pytest_vllm.decide.waivers import stale_waivers
 from pytest_vllm.face import judgement as judge
 from pytest_vllm.face.baselines import comparisons, save_baseline
+from pytest_vllm.face.extracts import write_extract
 from pytest_vllm.launch.attach import proxy_in_front
 from pytest_vllm.locate import VERSION
 from pytest_vllm.profile.known import known_faults, parser_faults
@@ -193,6 +194,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     except OSError as error:
         session.unwritten[str(session.options.save_baseline)] = str(error)
     _write(record, session)
+    write_extract(session, record)
     return decision.exit_code
 
 
@@ -254,6 +256,7 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
         boot_failures=(failure,),
     )
     _write(record, session)
+    write_extract(session, record)
     writer = config.get_terminal_writer()
     writer.line()
     for line in terminal.did_not_boot_block(failure, redactor=session.redactor, style=style_of(config)):
