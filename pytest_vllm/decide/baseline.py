@@ -108,9 +108,9 @@ def compare(results: Iterable[Result], baseline: Baseline, *, partial: bool = Fa
     )
 
 
-def raw(result: Result, baseline: Baseline | None) -> Result:
+def raw(result: Result) -> Result:
     """A result as it is without a baseline that excused it (`decide.noworse`)."""
-    if baseline is None or not result.excused:
+    if not result.excused:
         return result
     return replace(result, verdict=Verdict(result.excused), excused="")
 

@@ -69,8 +69,7 @@ def _part(session: GateSession, record: RunRecord, name: str) -> dict[str, Any]:
         "revision": "",
         "env": list(served.env),
     }
-    before = session.baselines.get(name)
-    rows: Sequence[Result] = [raw(row, before) for row in record.results if row.profile == name]
+    rows: Sequence[Result] = [raw(row) for row in record.results if row.profile == name]
     return {
         "answer": str(decision.answer),
         "why": decision.why,
