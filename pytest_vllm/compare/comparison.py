@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.compare import figures, greedy, served, settings, shapes, verdicts
 from pytest_vllm.compare.difference import Difference, Weight, ordered
-from pytest_vllm.compare.identity import incomparable, other_load, other_machine
+from pytest_vllm.compare.identity import incomparable, other_load, other_machine, this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,8 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any], profiles: tuple
     not_compared: dict[str, str] = {}
     if why := other_machine(was, now):
         not_compared |= dict.fromkeys(("speeds", "sizes", "answers"), why)
+    if why := this_machine(was, now):
+        not_compared["speeds"] = why
     if why := other_load(was, now):
         not_compared["answers"] = why
     partial = bool(before["run"].get("partial") or after["run"].get("partial"))

@@ -8,18 +8,17 @@ speeds that are compared, so that a comparison of fifty does not cry wolf.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.compare.difference import Difference, Weight
-from pytest_vllm.measure.statistics import Interval, paired_interval, ratio_interval
+from pytest_vllm.measure.statistics import Interval, paired_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: Share by which a speed must differ for sure.
-LEAST = 0.03
+#: Share by which a speed must differ for sure: two starts of one server differ by some of it.
+LEAST = 0.05
 #: Probability of one false change among all speeds of a comparison, each side.
 ERROR = 0.01
 #: Figures in seconds: less is better.
@@ -77,7 +76,7 @@ def _speed(load: str, name: str, was: Interval, now: Interval, many: int, *, why
     }
     if why or not _usable(was) or not _usable(now):
         return {**row, "why": why or "too few values"}
-    ratio = _strict(ratio_interval(now, was), ERROR / many)
+    ratio = _ratio(now, was, ERROR / many)
     change = ""
     if ratio.low > 1 + LEAST:
         change = "slower" if name in TIMES else "faster"
@@ -172,15 +171,23 @@ def figure(ends: Mapping[str, Any]) -> str:
 
 
 def _usable(one: Interval) -> bool:
-    return one.value > 0 and all(map(math.isfinite, (one.low, one.high)))
+    return 0 < one.low <= one.value <= one.high < math.inf
 
 
-def _strict(one: Interval, error: float) -> Interval:
-    """The same estimate with ends that are wrong with a smaller probability."""
-    wider = NormalDist().inv_cdf(1 - error) / NormalDist().inv_cdf(1 - one.error)
-    wider = max(wider, 1.0)
-    low, high = one.value - (one.value - one.low) * wider, one.value + (one.high - one.value) * wider
-    return replace(one, low=low, high=high, error=error)
+def _ratio(now: Interval, before: Interval, error: float) -> Interval:
+    """How many times `before` it is now: measured apart, the noise of both counts, on the scale of shares.
+
+    Of ends that lie unevenly the farther one counts on both sides: a rate and its time say the same.
+    """
+    wanted = NormalDist().inv_cdf(1 - error)
+    spread = [
+        max(math.log(one.high / one.value), math.log(one.value / one.low))
+        * max(wanted / NormalDist().inv_cdf(1 - one.error), 1.0)
+        for one in (now, before)
+    ]
+    value, margin = now.value / before.value, math.hypot(*spread)
+    n = min(now.n, before.n)
+    return Interval(value, value * math.exp(-margin), value * math.exp(margin), n, error)
 
 
 def _ends(one: Interval) -> dict[str, Any]:

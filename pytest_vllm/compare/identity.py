@@ -85,6 +85,13 @@ def other_machine(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     return "the runs were on different machines: " + ", ".join(found) if found else ""
 
 
+def this_machine(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Why speeds of simulators that answer at once are not comparable, in words; empty for all others."""
+    if any(one["simulated"] and one["hardware"] in ("", "sim") for one in (before, after)):
+        return "this simulator answers at once, so its speeds are those of the machine it ran on"
+    return ""
+
+
 def other_load(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Why texts are not comparable, in words: another model behind the same name."""
     for part, word in (("path", "weights"), ("revision", "revision")):
