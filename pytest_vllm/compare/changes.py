@@ -51,6 +51,8 @@ class Change:
 def changes(values: Sequence[float]) -> list[Change]:
     """Every change of level, in order. Fewer than twice `LEAST` values show none."""
     places = sorted(_places(list(values), 0))
+    if not places:
+        return []
     ends = [0, *places, len(values)]
     levels = [fmean(values[begin:end]) for begin, end in pairwise(ends)]
     found = [Change(at, levels[place], levels[place + 1]) for place, at in enumerate(places)]

@@ -113,13 +113,8 @@ def _same(path: str, was: FieldSeen, now: FieldSeen) -> Iterator[Found]:
         means = f"clients that choose by {_leaf(path)!r} take another way"
         if (was.n >= 2 and now.n >= 2) or _leaf(path) in TAGS:
             yield weight, "fields", f"value of {path}", _words(was.words), _words(now.words), means
-    if (
-        was.n >= MANY
-        and now.n >= MANY
-        and ("null" in now.types)
-        and "null" not in was.types
-        and now.filled * 2 < now.n
-    ):
+    often = was.n >= MANY and now.n >= MANY and 0 < now.filled < now.n / 2
+    if often and "null" in now.types and "null" not in was.types:
         means = f"clients that expect a value in {_leaf(path)!r} meet null"
         yield Weight.BEHAVIOUR, "fields", f"null in {path}", types, others, means
 
