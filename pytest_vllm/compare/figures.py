@@ -7,7 +7,9 @@ speeds that are compared, so that a comparison of fifty does not cry wolf.
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,9 @@ LEAST = 0.05
 ERROR = 0.01
 #: Figures in seconds: less is better.
 TIMES = ("ttft", "ttft-cached", "tpot", "e2e")
+#: Figures that say what another one says.
+_SAME_AS = {"tpot": "decode-tok-s", "ttft-cached": "ttft"}
+_DRAWN = re.compile(r"[0-9a-f]{6,}")
 #: Requests alone on the server: how many are needed, and by how much all of them must differ.
 PAIRS, ALONE_LEAST = 12, 0.25
 #: Figure -> (what it is, unit, share that counts, whether less is worse, consequence).
@@ -61,7 +66,9 @@ def speeds(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str
 
 
 def _other(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    return "" if before["workload"] == after["workload"] else "measured under another load"
+    """Why two loads are not the same; names that a load draws for itself in every run do not count."""
+    one, other = (_DRAWN.sub("", json.dumps(load["workload"], sort_keys=True)) for load in (before, after))
+    return "" if one == other else "measured under another load"
 
 
 def _speed(load: str, name: str, was: Interval, now: Interval, many: int, *, why: str) -> dict[str, Any]:
@@ -135,8 +142,10 @@ def differences(
         before: a profile's part of an extract.
         after: and the one that is compared with it.
     """
+    changed = {(row["load"], row["figure"]) for row in rows if row["change"]}
     for row in rows:
-        if row["change"]:
+        said = (row["load"], _SAME_AS.get(row["figure"], "")) in changed
+        if row["change"] and not said:
             ratio = row["ratio"]
             means = f"{row['change']}: {ratio['value']:.3f} times ({ratio['low']:.3f} to {ratio['high']:.3f})"
             what = f"{row['figure']} of {row['load']}"
