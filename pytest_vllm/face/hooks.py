@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.decide.noworse import excused
 from pytest_vllm.decide.verdict import EXIT_NO_BOOT
 from pytest_vllm.declare.checks import collecting_observations
 from pytest_vllm.face import conclusion as closing
@@ -146,6 +147,9 @@ class GatePlugin:
             return report
         state = self._state(item)
         result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}))
+        if self.session.options.no_worse:
+            before = self.session.baselines.get(result.profile)
+            result = excused(result, before, strict=self.session.options.strict)
         item.user_properties.extend(properties(result, simulated=state.server.simulated))
         closing.show(report, result, self.session, python=python)
         return report
