@@ -224,7 +224,7 @@ def summary(session: GateSession, config: pytest.Config) -> list[str]:
 
 
 def last_screen(session: GateSession, config: pytest.Config) -> list[str]:
-    """The causes and the answer, the last lines of all; an annotation for each cause where GitHub reads them."""
+    """The causes and the answer, the last lines of all; before them annotations where GitHub reads them."""
     if session.record is None:
         return []
     lines = annotations(session.record, session.redactor) if os.environ.get("GITHUB_ACTIONS") else []

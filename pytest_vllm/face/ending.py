@@ -26,7 +26,7 @@ def width_of(config: pytest.Config) -> int:
 
 
 def brief(config: pytest.Config) -> bool:
-    """Whether this is a CI job's log, in which nobody scrolls: pytest's own sign of it, unless -v is given."""
+    """Whether this is a CI job's log, in which nobody scrolls, by pytest's own signs; not with -v."""
     return any(map(os.environ.get, CI)) and config.get_verbosity() < 1
 
 
@@ -38,7 +38,7 @@ def compact_progress(config: pytest.Config) -> None:
 
 
 def choose_evidence(session: GateSession, config: pytest.Config) -> list[pytest.TestReport]:
-    """Let pytest print one block for each of the likeliest causes, in their order, and the person's own tests.
+    """Let pytest print a block for each of the likeliest causes, in order, and the person's own tests.
 
     With -v it prints all. Returns the reports as they were, for `count_all`.
     """

@@ -22,7 +22,7 @@ def annotations(record: RunRecord, redactor: Redactor) -> list[str]:
     """A workflow command for each of the likeliest causes, redacted, each on one line."""
     lines = []
     for cause in record.causes[:MOST]:
-        title = _property(printable(f"vllm: {headline(cause)}"))
+        title = _property(printable(redactor.text(f"vllm: {headline(cause)}")))
         said = printable(redactor.text(f"{cause.first.fact} Observed: {observed(cause)}"))
         lines.append(f"::error title={title}::{_message(clip(said, COLUMNS))}")
     return lines

@@ -110,7 +110,7 @@ def cause_lines(record: RunRecord, redactor: Redactor, style: Style) -> list[str
         first = scrub(cause.first, redactor)
         on = f" on {first.profile}" if several else ""
         rows = [
-            style.strong(clip(printable(wording.headline(cause) + on), style.width - INDENT)),
+            style.strong(clip(printable(redactor.text(wording.headline(cause) + on)), style.width - INDENT)),
             clip(printable(first.fact), style.width - INDENT),
             clip(printable(redactor.text(wording.observed(cause))), style.width - INDENT),
         ]
