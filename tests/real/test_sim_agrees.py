@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,12 @@ ACCEPTED: list[dict[str, Any]] = json.loads(
 )
 SERVED_NAME = SERVE[SERVE.index("--served-model-name") + 1]
 pytestmark = [pytest.mark.real, pytest.mark.docker]
+#: The image's version; with `PYTEST_VLLM_REAL=all` the others too, which are downloaded, minutes each.
+ASKED = VERSIONS if os.environ.get("PYTEST_VLLM_REAL") == "all" else VERSIONS[:1]
 
 
 @pytest.mark.usefixtures("image")
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ASKED)
 def test_the_suites_exchanges(version: str, tmp_path: Path) -> None:
     """Status, headers, shapes, order of events, refusals, metrics: recorded on both by the gate itself."""
     for name in ("sim", "real"):
