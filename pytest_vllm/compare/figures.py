@@ -157,9 +157,9 @@ def differences(
             continue
         if unit == "GiB" and abs(now - was) < SMALLEST:
             continue
-        worse = (now < was) == less_is_worse
-        weight = Weight.BEHAVIOUR if worse else Weight.INFO
-        said = f"{means} ({now / was - 1:+.1%})" if worse else f"{now / was - 1:+.1%}"
+        lost = (now < was) == less_is_worse
+        weight = Weight.BEHAVIOUR if lost else Weight.INFO
+        said = f"{means} ({now / was - 1:+.1%})" if lost else f"{now / was - 1:+.1%}"
         yield Difference(weight, "figures", what, f"{was:,.6g} {unit}", f"{now:,.6g} {unit}", said)
 
 

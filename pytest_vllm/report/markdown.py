@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report import summary
+from pytest_vllm.report.causes import MOST_CAUSES
 from pytest_vllm.report.evidence import Exhibit
 from pytest_vllm.report.excerpt import Line
 from pytest_vllm.report.failure import exhibit_lines
@@ -32,7 +33,13 @@ _ESCAPED = re.compile(r"([\\*_{}\[\]<>|#~@])")
 
 def render(document: Mapping[str, Any]) -> str:
     """The Markdown report of a JSON report, in fewer than 60,000 bytes."""
-    blocks = [*_answer(document), *_boot_failures(document), *_deaths(document), _table(document)]
+    blocks = [
+        *_answer(document),
+        *_boot_failures(document),
+        *_deaths(document),
+        *_causes(document),
+        _table(document),
+    ]
     head = "\n\n".join(block for block in blocks if block)
     tail = _within(_tail(document), TAIL, "… more in report.html")
     room = LIMIT - len(head.encode()) - len(tail.encode()) - 200
@@ -87,6 +94,23 @@ def _boot_failures(document: Mapping[str, Any]) -> list[str]:
 def _deaths(document: Mapping[str, Any]) -> list[str]:
     died = [server for server in document["servers"] if server["died"]]
     return [f"**The server died.** {plain(one['profile'])}: {plain(one['died'])}" for one in died]
+
+
+def _causes(document: Mapping[str, Any]) -> list[str]:
+    """One paragraph for each of the likeliest causes, with what runs its check again."""
+    found = document["causes"]
+    if not found:
+        return []
+    checks = sum(len(one["checks"]) for one in found)
+    rows = [
+        f"{place}. **{plain(one['headline'])}**\n   {_fact(one['fact'])}\n"
+        f"   Observed: {code(one['observed'])}"
+        + (f"\n   Rerun: {code(one['rerun'])}" if one["rerun"] else "")
+        for place, one in enumerate(found[:MOST_CAUSES], 1)
+    ]
+    left = len(found) - MOST_CAUSES
+    more = [f"… {count(left, 'more cause')} in report.html"] if left > 0 else []
+    return ["\n".join([f"### {count(len(found), 'cause')}, {count(checks, 'check')}", "", *rows, *more])]
 
 
 def _table(document: Mapping[str, Any]) -> str:

@@ -135,7 +135,8 @@ def counting(request: Request) -> Request | int | None:
 def _ids(body: Mapping[str, Any] | Any) -> int | None:
     """How many token ids the prompt is, the longest of several; None where it is text."""
     prompt = body.get("prompt") if isinstance(body, dict) else None
-    rows = prompt if isinstance(prompt, list) and prompt and isinstance(prompt[0], list) else [prompt]
+    nested = isinstance(prompt, list) and prompt and isinstance(prompt[0], list)
+    rows: list[Any] = prompt if nested and isinstance(prompt, list) else [prompt]
     if not all(isinstance(row, list) and row and all(type(one) is int for one in row) for row in rows):
         return None
     return max(len(row) for row in rows)
