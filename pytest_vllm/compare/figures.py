@@ -144,8 +144,8 @@ def differences(
     """
     changed = {(row["load"], row["figure"]) for row in rows if row["change"]}
     for row in rows:
-        said = (row["load"], _SAME_AS.get(row["figure"], "")) in changed
-        if row["change"] and not said:
+        twice = (row["load"], _SAME_AS.get(row["figure"], "")) in changed
+        if row["change"] and not twice:
             ratio = row["ratio"]
             means = f"{row['change']}: {ratio['value']:.3f} times ({ratio['low']:.3f} to {ratio['high']:.3f})"
             what = f"{row['figure']} of {row['load']}"
