@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 OLDEST = "0.10.0"
-GENERATES, CHATS, POOLS = "generates", "chats", "pools"
+GENERATES, CHATS, THINKS, POOLS = "generates", "chats", "thinks", "pools"
 #: How often a dimension is left as it is: a draw is to be everyday in most and odd in some.
 USUAL = 0.5
 TEMPLATE = Path(__file__).with_name("own_template.jinja")
@@ -36,7 +36,7 @@ class Option:
         env: variables of the server.
         model: the model file that it takes; empty for any.
         keyed: whether requests need a key.
-        only: what the model has to do for it: generate, chat, pool; empty for any.
+        only: what the model has to do for it: generate, chat, think, pool; empty for any.
     """
 
     args: Mapping[str, Any] = field(default_factory=dict)
@@ -52,7 +52,7 @@ def _each(name: str, *values: Any, only: str = "") -> list[Option]:
 
 #: Model file -> what it does.
 MODELS = {
-    "sim-model": {GENERATES, CHATS},
+    "sim-model": {GENERATES, CHATS, THINKS},
     "sim-base": {GENERATES},
     "sim-listen": {GENERATES, CHATS},
     **{name: {POOLS} for name in ("sim-embed", "sim-rerank", "sim-classify", "sim-late", "sim-reward")},
@@ -78,7 +78,10 @@ DIMENSIONS: dict[str, list[Option]] = {
         if any(name.startswith(known) for known in FORMATS)
     ]
     + [Option(NO_TOOLS), Option({"enable-auto-tool-choice": None})],
-    "reasoning parser": _each("reasoning-parser", None, "deepseek_r1", only=CHATS),
+    "reasoning parser": [
+        Option({"reasoning-parser": None}, only=CHATS),
+        Option({"reasoning-parser": "deepseek_r1"}, only=THINKS),  # takes all for thoughts of a model without
+    ],
     "prefix cache": [
         Option({"enable-prefix-caching": False}),
         Option({"enable-prefix-caching": False, "enable-prompt-tokens-details": None}),
