@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SIMULATED = "x-pytest-vllm-sim"
 
+#: Bytes of a model's name, or of a version, that is taken for one.
+LONGEST_NAME = 4096
 #: The smallest default of --max-num-seqs of any back end since 0.10 (the CPU's; GPUs take 256 or 1024).
 SMALLEST_DEFAULT_SEQS = 128
 
@@ -187,13 +189,13 @@ def _described(
         version=version_in(version),
         max_num_seqs=limit,
         simulated=draft.kind.simulated or any(answer.header(SIMULATED) for answer in (models, version)),
-        models=tuple(str(row["id"]) for row in rows_of(models) if row.get("id")),
+        models=tuple(str(row["id"]) for row in rows_of(models) if _is_name(row.get("id"))),
     )
 
 
 def _named(server: Server, profile: Profile, models: Recording) -> Server:
     """The model that requests name, and its length. LoRA adapters are not base models."""
-    base = [row for row in rows_of(models) if row.get("id") and not row.get("parent")]
+    base = [row for row in rows_of(models) if _is_name(row.get("id")) and not row.get("parent")]
     listed = [str(row["id"]) for row in base]
     told = profile.server.served_model_name or _first(server.args.get("served-model-name"))
     own = profile.server.model
@@ -215,8 +217,16 @@ def _named(server: Server, profile: Profile, models: Recording) -> Server:
             ),
         )
     lengths = [row.get("max_model_len") for row in [*(r for r in base if r["id"] == name), *base]]
-    length = next((n for n in lengths if isinstance(n, int)), None)
+    length = next((n for n in lengths if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
     return replace(server, model=name, max_model_len=length)
+
+
+def _is_name(name: Any) -> bool:
+    """Whether this is a name that requests and reports can carry: text in UTF-8 of some length."""
+    try:
+        return isinstance(name, str) and 0 < len(name.encode()) <= LONGEST_NAME
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
 
 
 def version_in(recording: Recording) -> str:
@@ -225,7 +235,7 @@ def version_in(recording: Recording) -> str:
         version = recording.ok["version"]
     except (Undecided, LookupError, TypeError):
         return ""
-    return version if isinstance(version, str) else ""
+    return version if _is_name(version) else ""
 
 
 def _first(value: Any) -> str | None:

@@ -35,7 +35,7 @@ def test_one_version(vllm_recordings: Recordings) -> None:
 
 @check("health.one-model", MUST, spec="openai:models/list", exchanges=("health.models", "*"))
 def test_one_model(vllm_recordings: Recordings) -> None:
-    """A name stands for the same model in every answer of `/v1/models`: its root and its length."""
+    """A name stands for the same model in every list: of one root and length."""
     told: dict[str, dict[str, str]] = defaultdict(dict)
     for recording in answered(vllm_recordings, "/v1/models"):
         for entry in recording.ok["data"]:

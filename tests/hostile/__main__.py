@@ -92,6 +92,12 @@ def served(script: Path) -> Iterator[int]:
             server.kill()
 
 
+def alone(script: Path, mode: str, options: Sequence[str], folder: Path) -> Row:
+    """Run the gate against a mode whose server serves nobody else: some modes keep a whole server busy."""
+    with served(script) as port:
+        return judged(mode, port, options, folder)
+
+
 def judged(mode: str, port: int, options: Sequence[str], folder: Path) -> Row:
     """Run the gate against a mode."""
     out = folder / f"{mode}.txt"
@@ -144,10 +150,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("| mode | exit | verdict | s | MB | |\n| --- | --- | --- | --- | --- | --- |")
     with (
         tempfile.TemporaryDirectory(prefix="pytest-vllm-hostile-") as folder,
-        served(options.script) as port,
         ThreadPoolExecutor(options.at_once) as pool,
     ):
-        jobs = [pool.submit(judged, mode, port, options.option, Path(folder)) for mode in modes]
+        jobs = [pool.submit(alone, options.script, mode, options.option, Path(folder)) for mode in modes]
         for row in (job.result() for job in as_completed(jobs)):
             rows.append(row)
             print(row, flush=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -18,8 +18,7 @@ CHAT = "/v1/chat/completions"
 
 
 def findings(launcher: str, *answers: Recording) -> Findings:
-    client: WireClient = None  # type: ignore[assignment] - nothing is sent
-    found = Findings(client, Server("http://127.0.0.1:1", "m", launcher=launcher), None, {})
+    found = Findings(cast("WireClient", None), Server("http://127.0.0.1:1", "m", launcher=launcher), None, {})
     found.answers.extend(answers)
     return found
 
