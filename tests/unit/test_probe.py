@@ -226,3 +226,16 @@ def test_what_comes_first_comes_before_anything_is_generated() -> None:
 
     assert "POST" in order[order.index("first") :]
     assert "POST" not in order[: order.index("first")]
+
+
+def test_the_description_of_the_api_is_handed_on() -> None:
+    seen: list[str] = []
+
+    async def probed() -> None:
+        async with fake_server(FakeVLLM()) as fake:
+            profile = Profile(name="p", server=ServerPart(launcher="attach"))
+            await probe(fake.url, profile, described=lambda answer: seen.append(answer.request.path))
+
+    asyncio.run(probed())
+
+    assert seen == ["/openapi.json"]
