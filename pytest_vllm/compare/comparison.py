@@ -35,7 +35,10 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any], profiles: tuple
 
     Raises NotComparableError.
     """
-    one, other = _part(before, profiles[0]), _part(after, profiles[1])
+    one = _part(before, profiles[0])
+    if "identity" not in after["profiles"][profiles[1]]:
+        return _not_started(before, after, profiles)
+    other = _part(after, profiles[1])
     was, now = one["identity"], other["identity"]
     if why := incomparable(was, now):
         raise NotComparableError(f"not comparable: {why}")
@@ -105,10 +108,33 @@ def _speeds(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, 
 def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part: Mapping[str, Any] = document["profiles"][name]
     if "identity" not in part:
-        raise NotComparableError(
-            f"not comparable: {name} did not boot in run {document['run']['id']}: {part['why']}"
-        )
+        why = part.get("why", "no reason is kept")
+        raise NotComparableError(f"not comparable: {name} did not boot in run {document['run']['id']}: {why}")
     return part
+
+
+def _not_started(
+    before: Mapping[str, Any], after: Mapping[str, Any], profiles: tuple[str, str]
+) -> dict[str, Any]:
+    """The document of a newer run whose server did not start: nobody is served, and nothing else is known."""
+    part = after["profiles"][profiles[1]]
+    why = str(part.get("why", ""))
+    found = [Difference(Weight.BREAKS, "start", "the server", "started", "does not start", why)]
+    was = _who(before, profiles[0])
+    now = {"run": after["run"]["id"], "started": after["run"]["started"], "profile": profiles[1]}
+    now |= {"answer": part["answer"], "partial": False, "version": "", "commit": "", "image": ""}
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "before": was,
+        "after": {**was, **now},
+        "answer": answer(found),
+        "not_compared": {"everything else": "the server of the newer run did not start"},
+        "differences": [one.plain() for one in found],
+        "speeds": [],
+        "sizes": [],
+        "greedy": None,
+    }
 
 
 def _who(document: Mapping[str, Any], name: str) -> dict[str, Any]:

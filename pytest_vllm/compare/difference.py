@@ -22,8 +22,7 @@ class Difference:
 
     Args:
         weight: whom it concerns.
-        area: verdicts, requests, fields, events, routes, parameters, metrics, headers, flags, answers, speed,
-            figures, log or identity.
+        area: one of `AREAS`.
         what: the subject, as short as a name.
         before: what it was; empty where there was nothing.
         after: what it is; empty where there is nothing.
@@ -50,6 +49,7 @@ class Difference:
 
 ORDER = tuple(Weight)
 AREAS = (
+    "start",
     "verdicts",
     "requests",
     "fields",

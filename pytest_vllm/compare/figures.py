@@ -123,7 +123,7 @@ def sizes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str,
     """Start, KV cache and memory side by side, as JSON rows: `figure`, `unit`, `before`, `after`."""
     rows = []
     starts = [part["boot"][-1][1] if part.get("boot") else None for part in (before, after)]
-    if None not in starts:
+    if all(starts):  # nobody saw the start of a server that we were given
         rows.append({"figure": "start", "unit": "s", "before": starts[0], "after": starts[1]})
     for name, (what, unit, *_) in SIZES.items():
         was, now = before["figures"].get(name), after["figures"].get(name)
@@ -144,8 +144,8 @@ def differences(
     """
     changed = {(row["load"], row["figure"]) for row in rows if row["change"]}
     for row in rows:
-        twice = (row["load"], _SAME_AS.get(row["figure"], "")) in changed
-        if row["change"] and not twice:
+        again = (row["load"], _SAME_AS.get(row["figure"], "")) in changed
+        if row["change"] and not again:
             ratio = row["ratio"]
             means = f"{row['change']}: {ratio['value']:.3f} times ({ratio['low']:.3f} to {ratio['high']:.3f})"
             what = f"{row['figure']} of {row['load']}"
@@ -157,9 +157,9 @@ def differences(
             continue
         if unit == "GiB" and abs(now - was) < SMALLEST:
             continue
-        lost = (now < was) == less_is_worse
-        weight = Weight.BEHAVIOUR if lost else Weight.INFO
-        said = f"{means} ({now / was - 1:+.1%})" if lost else f"{now / was - 1:+.1%}"
+        worse = (now < was) == less_is_worse
+        weight = Weight.BEHAVIOUR if worse else Weight.INFO
+        said = f"{means} ({now / was - 1:+.1%})" if worse else f"{now / was - 1:+.1%}"
         yield Difference(weight, "figures", what, f"{was:,.6g} {unit}", f"{now:,.6g} {unit}", said)
 
 

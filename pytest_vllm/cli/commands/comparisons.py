@@ -12,6 +12,8 @@ from pytest_vllm.cli.command import JSON, UsageError, argument, command, flag, o
 if TYPE_CHECKING:
     from argparse import Namespace
 
+#: What a file raises that calls itself an extract and is none.
+DAMAGED = (LookupError, TypeError, AttributeError)
 REPORTS = option(
     "--reports", "DIR", "the folder of runs and history (default .vllm)", type=Path, default=Path(".vllm")
 )
@@ -46,6 +48,8 @@ def compare(given: Namespace) -> int:
         document = compared(before, after, profiles)
     except NotComparableError as error:
         raise UsageError(str(error)) from None
+    except DAMAGED as error:
+        raise UsageError(_damaged(f"{given.before} or {given.after}", error)) from None
     if given.html:
         from pytest_vllm.report.compared_page import page
 
@@ -121,8 +125,11 @@ def history(given: Namespace) -> int:
             else f"no run is kept in {folder}"
         )
         raise UsageError(f"{where}; every run of the gate adds one (--reports names another folder)")
-    table = past.rows(runs, given.profile)
-    found = past.changed(table)
+    try:
+        table = past.rows(runs, given.profile)
+        found = past.changed(table)
+    except DAMAGED as error:
+        raise UsageError(_damaged(f"an extract in {folder / given.profile}", error)) from None
     if given.json:
         print_json({"profile": given.profile, "runs": table, "changes": found})
         return 0
@@ -204,6 +211,13 @@ def _proposals(part: dict[str, Any], given: Namespace) -> list[Any]:
         ) from None
     except ValueError as error:
         raise UsageError(str(error)) from None
+    except DAMAGED as error:
+        raise UsageError(_damaged(given.run, error)) from None
+
+
+def _damaged(what: str, error: Exception) -> str:
+    found = f"{type(error).__name__}: {error}"
+    return f"{what} lacks what an extract holds ({found}): it is damaged, or was made by hand"
 
 
 def _append(path: Path, text: str, checks: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from html import unescape
+from typing import Any
 
 import pytest
 
@@ -21,14 +22,19 @@ HOSTILE = "</script><script>alert(1)</script>|`\x1b[2J"
     ("who", "why"),
     [({"simulated": True}, "the simulator"), ({"model": "other"}, "two models, m and other")],
 )
-def test_runs_that_say_nothing_about_each_other_are_refused(who: dict[str, object], why: str) -> None:
+def test_runs_that_say_nothing_about_each_other_are_refused(who: dict[str, Any], why: str) -> None:
     with pytest.raises(NotComparableError, match=why):
         compare(run_of(part_of()), run_of(part_of(**who)), P)
 
 
-def test_a_run_that_did_not_boot_is_refused() -> None:
+def test_a_newer_server_that_does_not_start_breaks_clients() -> None:
+    dead = run_of({"answer": "DID NOT BOOT", "why": "out of memory"})
+    found = compare(run_of(part_of()), dead, P)
+
+    assert found["answer"]["breaks"]
+    assert all("out of memory" in view for view in (text(found), markdown(found), page(found)))
     with pytest.raises(NotComparableError, match="did not boot"):
-        compare(run_of(part_of()), run_of({"answer": "DID NOT BOOT", "why": "out of memory"}), P)
+        compare(dead, run_of(part_of()), P)
 
 
 def test_other_hardware_leaves_speeds_and_answers_out_and_says_why() -> None:
