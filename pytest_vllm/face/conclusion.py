@@ -22,7 +22,7 @@ from pytest_vllm.launch.attach import proxy_in_front
 from pytest_vllm.locate import VERSION
 from pytest_vllm.profile.known import known_faults, parser_faults
 from pytest_vllm.report import terminal
-from pytest_vllm.report.annotations import annotations
+from pytest_vllm.report.annotations import error_commands
 from pytest_vllm.report.junit import suite_properties
 from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun
 from pytest_vllm.report.text import shown_path
@@ -227,7 +227,7 @@ def last_screen(session: GateSession, config: pytest.Config) -> list[str]:
     """The causes and the answer, the last lines of all; before them annotations where GitHub reads them."""
     if session.record is None:
         return []
-    lines = annotations(session.record, session.redactor) if os.environ.get("GITHUB_ACTIONS") else []
+    lines = error_commands(session.record, session.redactor) if os.environ.get("GITHUB_ACTIONS") else []
     return [*lines, *terminal.last_screen(session.record, redactor=session.redactor, style=style_of(config))]
 
 

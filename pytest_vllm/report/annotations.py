@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 COLUMNS, MOST = 300, 10
 
 
-def annotations(record: RunRecord, redactor: Redactor) -> list[str]:
+def error_commands(record: RunRecord, redactor: Redactor) -> list[str]:
     """A workflow command for each of the likeliest causes, redacted, each on one line."""
     lines = []
     for cause in record.causes[:MOST]:

@@ -1,4 +1,4 @@
-"""Runs of the simulator broken by five defects, as their answers were recorded once: fixed clock, fixed ids."""
+"""Runs of the simulator with five defects, as their answers were recorded once: fixed clock, fixed ids."""
 
 from __future__ import annotations
 

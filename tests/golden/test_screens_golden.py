@@ -1,4 +1,4 @@
-"""What a person sees at the end: the last screen of a terminal of 24 rows of 80 columns, and a CI job's log."""
+"""What a person sees at the end: the last screen of 24 rows of 80 columns, and a CI job's log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.report import terminal
-from pytest_vllm.report.annotations import annotations
+from pytest_vllm.report.annotations import error_commands
 from pytest_vllm.report.causes import MOST_CAUSES
 from pytest_vllm.report.redaction import redactor_for
 from pytest_vllm.report.text import Style, columns
@@ -78,7 +78,7 @@ def test_the_log_of_a_ci_job_is_as_agreed(name: str, golden: Callable[[str, str]
 def test_each_cause_is_one_annotation_on_one_line(name: str) -> None:
     """GitHub reads a line for each cause; nothing in it ends the command early."""
     record = broken(name)
-    lines = annotations(record, redactor_for(()))
+    lines = error_commands(record, redactor_for(()))
 
     assert len(lines) == len(record.causes)
     for line in lines:
