@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 20
 LABEL, INDENT = 15, 4
 #: Lines of lists, and rows of the table, in a CI job's log.
-BRIEF, BRIEF_ROWS = 24, 10
+BRIEF, BRIEF_ROWS = 14, 8
 LAST_LOG_LINES = 5
 
 #: What to do next, by answer.
@@ -131,8 +131,8 @@ def _heading(record: RunRecord, style: Style) -> str:
 def _tables(record: RunRecord, results: Sequence[Result], style: Style, *, brief: bool) -> list[str]:
     rows = summary.suites(results)
     if brief:
-        quiet = (Verdict.PASS, Verdict.NOT_RUN)
-        rows = [one for one in rows if any(one.counts.get(v) for v in Verdict if v not in quiet)][:BRIEF_ROWS]
+        loud = (Verdict.FAIL, Verdict.UNDECIDED)
+        rows = [one for one in rows if any(one.counts.get(verdict) for verdict in loud)][:BRIEF_ROWS]
     profiles = list(dict.fromkeys(row.profile for row in rows))
     lines: list[str] = []
     for profile in profiles:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LABEL, INDENT = 8, 6
 #: Lines of a brief block: what was required and observed; the exchange.
-BRIEF_WORDS, BRIEF_EXHIBIT = 4, 5
+BRIEF_WORDS, BRIEF_EXHIBIT = 4, 4
 
 
 def failure_block(
