@@ -24,6 +24,7 @@ TOOLS, FEW = 128, 20
 CHOICES = 16
 HOT: dict[str, Any] = {"temperature": 2.0, "top_p": 1.0, "top_k": -1}
 
+PLAIN = "heron"
 #: A short sentence in each script that other suites leave out, and in some that they do not.
 SCRIPTS = {
     "arabic": "السلام عليكم",
@@ -87,10 +88,25 @@ def sizes_stream(server: Server, tokenize_word: Recording, completions_default_l
     tokens = min(LONG, room, int(PATIENCE / per_token) if per_token else LONG)
     only_if(room > USUAL, f"the context of {server.max_model_len} tokens is shorter than such a stream")
     only_if(tokens > USUAL, f"{per_token:.2f} s a token: {LONG} would take {LONG * per_token:.0f} s")
-    only = {"allowed_token_ids": tokenize_word.ok["tokens"][-1:], "ignore_eos": True}
-    return server.chat(
-        QUESTION, max_tokens=tokens, stream=True, stream_options={"include_usage": True}, **only
-    )
+    return _streamed(server, tokenize_word, tokens)
+
+
+@exchange("sizes.stream-short")
+def sizes_stream_short(server: Server, tokenize_word: Recording) -> Request:
+    """The same of eight tokens: what fails here is no matter of length."""
+    return _streamed(server, tokenize_word, 8)
+
+
+@exchange("sizes.plain")
+def sizes_plain(server: Server) -> Request:
+    """A plain word that a constraint makes the model write."""
+    return _written(server, PLAIN)
+
+
+@exchange("sizes.plain-stream")
+def sizes_plain_stream(server: Server) -> Request:
+    """The same, streamed."""
+    return _written(server, PLAIN, stream=True)
 
 
 @exchange("sizes.prompt-probe")
@@ -234,6 +250,12 @@ def sizes_headers(server: Server, client_headers: Case) -> Request:
     """A question with the headers of a client."""
     request = server.chat(QUESTION, max_tokens=1)
     return Request(request.method, request.path, json=request.json, headers=client_headers["headers"])
+
+
+def _streamed(server: Server, word: Recording, tokens: int) -> Request:
+    only = {"allowed_token_ids": word.ok["tokens"][-1:], "ignore_eos": True}
+    usage = {"include_usage": True}
+    return server.chat(QUESTION, max_tokens=tokens, stream=True, stream_options=usage, **only)
 
 
 def _numbers(words: int) -> str:
