@@ -22,7 +22,7 @@ from pytest_vllm.locate import VERSION
 from pytest_vllm.profile.known import known_faults, parser_faults
 from pytest_vllm.report import terminal
 from pytest_vllm.report.junit import suite_properties
-from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun
+from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun, counted
 from pytest_vllm.report.text import shown_path
 from pytest_vllm.report.write import write_all
 from pytest_vllm.wire.store import file_name
@@ -163,8 +163,10 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
             shared = [*known_faults(), *parser_faults(profile.server.args)]
             own = [waiver for waiver in profile.waive if waiver not in shared]
             results += stale_waivers(results, own, version, name)
-    doubts = session.account.doubts(session.results)
-    decided = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
+    ran = sum(bool(one.profile and one.outcome) for one in session.own) if session.counting else None
+    doubts = session.account.doubts(session.results, own=ran)
+    how = {"counting": session.counting, "alone": session.account.alone}
+    decided = decide(results, own=counted(session.own, **how), strict=session.options.strict)
     decision = qualified(decided, doubts=doubts, partial=session.account.partial)
     accused = set(map(id, decision.failed))
     record = RunRecord(
@@ -182,7 +184,9 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         command=shlex.join(["pytest", *map(str, config.invocation_params.args)]),
         versions=_versions(),
         replayed=str(session.options.replay or ""),
-        own_failures=len(session.own_failures),
+        own=tuple(session.own),
+        own_counting=session.counting,
+        alone=session.account.alone,
         strict=session.options.strict,
         comparisons=comparisons(session, results),
         doubts=tuple(doubts),

@@ -15,7 +15,7 @@ from pytest_vllm.decide.verdict import EXIT_NO_BOOT
 from pytest_vllm.declare.checks import collecting_observations
 from pytest_vllm.face import conclusion as closing
 from pytest_vllm.face import judgement as judge
-from pytest_vllm.face import selection, workers
+from pytest_vllm.face import own, selection, workers
 from pytest_vllm.face.baselines import refuse_other_model
 from pytest_vllm.face.items import measured_by, spec_of, wanted
 from pytest_vllm.launch.protocol import BootError
@@ -77,6 +77,7 @@ class GatePlugin:
         terminal = session.config.get_terminal_writer()
         progress = Progress(terminal, tty=sys.stdout.isatty() and terminal.hasmarkup)
         ours.gate = Gate(ours.context(progress), ours.profiles)
+        ours.open_late = self._open_late
         with progress, ours.gate:
             gc.freeze()  # what was collected stays; searching it again and again takes a second
             try:
@@ -85,6 +86,7 @@ class GatePlugin:
                 gc.freeze()
                 return (yield)
             finally:
+                ours.open_late = None
                 gc.unfreeze()
                 self._end_line()
 
@@ -140,6 +142,8 @@ class GatePlugin:
         python = self.config.get_verbosity() > 1
         report = (yield) if python or spec is None else (yield from judge.without_traceback(item, call))
         decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
+        if spec is None:
+            setattr(report, own.CARRIED, own.carried(item, self.session.default_profile))
         if spec is None or not decided:
             return report
         state = self._state(item)
@@ -155,8 +159,8 @@ class GatePlugin:
         carried = getattr(report, "vllm_result", None)
         if carried is not None:
             self.session.results.append(judge.from_wire(carried))
-        elif report.failed and report.nodeid not in self.session.own_failures:
-            self.session.own_failures.append(report.nodeid)
+        elif report.failed or hasattr(report, own.CARRIED):  # a crashed worker's report carries nothing
+            self.session.own.add(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> Any:
@@ -208,6 +212,13 @@ class GatePlugin:
             return
         gate.close_all()
         self._boot(name, wanted(mine), measured_by(mine))
+
+    def _open_late(self, name: str) -> None:
+        """Start a server that no item was known to want before it ran."""
+        gate = self.session.gate
+        assert gate is not None  # noqa: S101 - opened by the run loop
+        gate.close_all()
+        self._boot(name, {}, {})
 
     def _boot(self, name: str, wants: Mapping[str, Any], measures: Mapping[str, Any]) -> None:
         gate = self.session.gate

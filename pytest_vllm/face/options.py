@@ -40,6 +40,8 @@ FIXTURES = (
     "vllm_startup_warnings",
     "vllm_timeline",
 )
+#: What passing own tests are without any check: a GO, or only pytest's own exit status.
+OWN_TESTS = ("count", "report")
 LAUNCHERS = ("docker", "podman", "process", "attach", "sim")
 
 
@@ -75,6 +77,8 @@ class Options:
     defects: tuple[str, ...] = ()
     baseline: Path | None = None
     save_baseline: Path | None = None
+    own_tests: str = "report"
+    suites: bool = False
 
     @property
     def wants_server(self) -> bool:
@@ -152,6 +156,12 @@ def add_options(parser: pytest.Parser) -> None:
     add.many("defect", "break the simulator by this named defect", "NAME")
     add.one("baseline", "compare every verdict with this saved baseline", metavar="FILE")
     add.one("save-baseline", "save this run's verdicts as a baseline", metavar="FILE")
+    add.one(
+        "own-tests",
+        "count: passing tests of your own are a GO without any check; report (default): they are reported",
+        choices=OWN_TESTS,
+    )
+    add.flag("suites", "run the bundled checks beside this project's own tests, where no path is given")
 
 
 def read_options(config: pytest.Config) -> Options:
@@ -188,6 +198,8 @@ def read_options(config: pytest.Config) -> Options:
         defects=tuple(read("defect") or ()),
         baseline=_path(config, read("baseline")),
         save_baseline=_path(config, read("save-baseline")),
+        own_tests=_chosen("own-tests", read("own-tests"), OWN_TESTS),
+        suites=bool(read("suites")),
     )
 
 
@@ -225,6 +237,14 @@ def _source(config: pytest.Config, given: str | None) -> str | None:
         if capture is not None:
             capture.resume_global_capture()
     return text
+
+
+def _chosen(name: str, given: str | None, known: tuple[str, ...]) -> str:
+    """One of the known words, which an ini file may write in quotes; the last one unless given."""
+    word = (given or known[-1]).strip("\"'")
+    if word not in known:
+        raise pytest.UsageError(f"{_dest(name)} = {word!r}: choose from {', '.join(known)}")
+    return word
 
 
 def _path(config: pytest.Config, value: str | None) -> Path | None:

@@ -37,6 +37,7 @@ LAST_LOG_LINES = 5
 #: What to do next, by answer.
 NEXT = {
     Answer.UNDECIDED: "an undecided check accuses nobody: remove its cause, then run again",
+    Answer.NO_VERDICT: 'vllm_own_tests = "count" makes passing own tests a GO; --vllm-suites adds checks',
     Answer.NOTHING_RAN: "`pytest-vllm checks` lists every check and what it needs",
 }
 
