@@ -82,6 +82,7 @@ class Result:
         observations: name -> value, what INFO checks record.
         profile: the profile the server was booted from.
         nodeid: what pytest calls it.
+        file: the file of a person's own check, as a command line takes it; empty for a bundled one.
     """
 
     check: str
@@ -98,6 +99,7 @@ class Result:
     observations: Mapping[str, str] = field(default_factory=dict)
     profile: str = ""
     nodeid: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True)

@@ -52,16 +52,20 @@ class Account:
         self.meant, self.selected, self.bundled, self.own_meant, self.own_selected = most
         self.controls += controls
 
-    def doubts(self, results: Iterable[Result], *, own: int | None = None) -> list[str]:
+    def doubts(self, results: Iterable[Result], *, own: int | None = None, faulty: int = 0) -> list[str]:
         """Why the answer of this run is not GO although nothing failed, in words.
 
         Args:
             results: every check that left a verdict.
             own: how many own tests that use a server have run, where passing ones count.
+            faulty: how many own checks have a set-up that failed by itself.
         """
         if not self.selected and own is None:
             return []
         found = []
+        if faulty:
+            checks = "own check has" if faulty == 1 else "own checks have"
+            found.append(f"{faulty} {checks} an error in the set-up, see ERRORS")
         if own is not None and own < self.own_selected:
             missing = self.own_selected - own
             found.append(f"{missing} of {self.own_selected} own tests have not run")

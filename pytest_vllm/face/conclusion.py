@@ -7,7 +7,6 @@ import platform
 import shlex
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +15,7 @@ from _pytest.junitxml import xml_key
 from pytest_vllm.decide.verdict import Verdict, decide, qualified
 from pytest_vllm.decide.waivers import stale_waivers
 from pytest_vllm.face import judgement as judge
+from pytest_vllm.face.again import reaching
 from pytest_vllm.face.baselines import comparisons, save_baseline
 from pytest_vllm.launch.attach import proxy_in_front
 from pytest_vllm.locate import VERSION
@@ -23,7 +23,6 @@ from pytest_vllm.profile.known import known_faults, parser_faults
 from pytest_vllm.report import terminal
 from pytest_vllm.report.junit import suite_properties
 from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun, counted
-from pytest_vllm.report.text import shown_path
 from pytest_vllm.report.write import write_all
 from pytest_vllm.wire.store import file_name
 
@@ -121,31 +120,11 @@ def as_run(session: GateSession, name: str, only: tuple[str, ...] | None = None)
         died=state.died,
         waivers=tuple(state.profile.waive),
         origin=terminal.origin_of(state.profile),
-        options=_selection(session, name),
+        options=reaching(session.options, name),
         key_env=_key_env(state.profile),
         files=files,
         log_file=f"{kept}/server.log",
     )
-
-
-def _selection(session: GateSession, name: str) -> str:
-    """The options that reach this server, or one like it, again."""
-    options = session.options
-    if options.replay is not None:
-        return f"--vllm-replay={shown_path(options.replay)}"
-    words = [f"--vllm-profile={given}" for given in options.profiles if _is_named(given, name)]
-    words += [f"--vllm-url={options.url}"] if options.url else []
-    way = {"ca-file": options.ca_file, "client-cert": options.client_cert, "client-key": options.client_key}
-    words += [f"--vllm-{option}={shown_path(path)}" for option, path in way.items() if path]
-    words += [f"--vllm-proxy={options.proxy}"] if options.proxy else []
-    words += [f"--vllm-launcher={options.launcher}"] if options.launcher else []
-    words += [f"--vllm-image={options.image}"] if options.image else []
-    words += [f"--vllm-defect={defect}" for defect in options.defects]
-    return shlex.join(words)
-
-
-def _is_named(given: str, name: str) -> bool:
-    return given == name or Path(given).stem == name
 
 
 def _key_env(profile: Profile) -> str:
@@ -164,7 +143,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
             own = [waiver for waiver in profile.waive if waiver not in shared]
             results += stale_waivers(results, own, version, name)
     ran = sum(bool(one.profile and one.outcome) for one in session.own) if session.counting else None
-    doubts = session.account.doubts(session.results, own=ran)
+    doubts = session.account.doubts(session.results, own=ran, faulty=len(session.faulty))
     how = {"counting": session.counting, "alone": session.account.alone}
     decided = decide(results, own=counted(session.own, **how), strict=session.options.strict)
     decision = qualified(decided, doubts=doubts, partial=session.account.partial)

@@ -95,6 +95,7 @@ class GatePlugin:
         """Between two profiles: stop one server, boot the next."""
         if not self._only_looking:
             self._open_for(item, item.session.items)
+        self.session.traffic.clear()
         return (yield)
 
     @pytest.hookimpl(optionalhook=True)
@@ -143,13 +144,16 @@ class GatePlugin:
         report = (yield) if python or spec is None else (yield from judge.without_traceback(item, call))
         decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
         if spec is None:
-            setattr(report, own.CARRIED, own.carried(item, self.session.default_profile))
+            about = own.carried(item, self.session, failed=report.failed)
+            setattr(report, own.CARRIED, about)
         if spec is None or not decided:
             return report
         state = self._state(item)
         result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}))
         item.user_properties.extend(properties(result, simulated=state.server.simulated))
-        closing.show(report, result, self.session, python=python)
+        crashed = bool(result.file) and judge.crashed(call)  # pytest's own words, and its traceback
+        report.vllm_crashed = crashed  # type: ignore[attr-defined]
+        closing.show(report, result, self.session, python=python or crashed)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -158,14 +162,18 @@ class GatePlugin:
             return
         carried = getattr(report, "vllm_result", None)
         if carried is not None:
-            self.session.results.append(judge.from_wire(carried))
+            self.session.add(judge.from_wire(carried), last=str(report.outcome) != "rerun")
+            if getattr(report, "vllm_crashed", False) and report.when == "setup":
+                self.session.faulty.add(report.nodeid)
         elif report.failed or hasattr(report, own.CARRIED):  # a crashed worker's report carries nothing
             self.session.own.add(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> Any:
-        """Verdicts in the words of the gate."""
+        """Verdicts in the words of the gate; an own check that crashed is shown in pytest's."""
         carried = getattr(report, "vllm_result", None)
+        if getattr(report, "vllm_crashed", False) or str(report.outcome) == "rerun":
+            return None
         return judge.shown(judge.from_wire(carried).verdict) if carried is not None else None
 
     @pytest.hookimpl(tryfirst=True)

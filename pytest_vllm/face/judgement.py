@@ -13,6 +13,7 @@ from pytest_vllm.decide.verdict import Family, Level, Result, Verdict, grade
 from pytest_vllm.decide.waivers import apply_waivers
 from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, exchanges_of
+from pytest_vllm.face.own import is_bundled, own_file
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def judge(
         observations=dict(observed),
         profile=state.profile.name,
         nodeid=item.nodeid,
+        file="" if is_bundled(item) else own_file(item),
     )
     today = dt.datetime.now(dt.UTC).date()
     judged = apply_waivers(result, state.profile.waive, state.server.version, today)
@@ -119,7 +121,14 @@ def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str
         return grade(spec.level, held=False), _said(error)
     where = call.excinfo.traceback[-1]
     crash = f"{type(error).__name__}: {error}"
-    return Verdict.UNDECIDED, f"the check crashed at {Path(where.path).name}:{where.lineno + 1}: {crash}"
+    what = "its set-up failed" if call.when == "setup" else "the check crashed"
+    return Verdict.UNDECIDED, f"{what} at {Path(where.path).name}:{where.lineno + 1}: {crash}"
+
+
+def crashed(call: pytest.CallInfo[None]) -> bool:
+    """Whether an error ended a check, instead of what it judged."""
+    error = call.excinfo.value if call.excinfo else None
+    return error is not None and not isinstance(error, (*JUDGEMENTS, pytest.skip.Exception))
 
 
 def _skipped(spec: CheckSpec, why: str) -> tuple[Verdict, str]:

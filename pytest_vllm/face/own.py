@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+import shlex
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.face import selection
+from pytest_vllm.face.again import reaching
 from pytest_vllm.face.collection import in_suites
 from pytest_vllm.face.items import exchanges_of, spec_of
+from pytest_vllm.report.evidence import Exhibit, exhibit_of
+from pytest_vllm.report.excerpt import Line
 from pytest_vllm.report.record import OwnTest
 
 if TYPE_CHECKING:
@@ -15,8 +21,11 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_vllm.face.session import GateSession
+
 #: The attribute under which a report carries what only its item knows, from xdist workers too.
 CARRIED = "vllm_own"
+MOST_EXHIBITS = 5
 FAILING = ("failed", "error")
 
 
@@ -25,11 +34,31 @@ def is_bundled(item: pytest.Item) -> bool:
     return spec_of(item) is not None and in_suites(item.path)
 
 
-def carried(item: pytest.Item, default: str) -> dict[str, Any]:
+def own_file(item: pytest.Item) -> str:
+    """The file of an own test as the command line takes it, from where this run was started."""
+    return Path(os.path.relpath(item.path, item.config.invocation_params.dir)).as_posix()
+
+
+def carried(item: pytest.Item, session: GateSession, *, failed: bool) -> dict[str, Any]:
     """What a report says of its own test beside what pytest puts there: plain values."""
     asks = selection.needs_server(item)
-    keys = list(exchanges_of(item, None)) if asks else []
-    return {"profile": selection.profile_of(item, default) if asks else "", "keys": keys}
+    name = selection.profile_of(item, session.default_profile)
+    _, sep, rest = item.nodeid.partition("::")
+    return {
+        "profile": name if asks else "",
+        "rerun": f"pytest {reaching(session.options)} {shlex.quote(f'{own_file(item)}{sep}{rest}')}",
+        "exhibits": _evidence(item, session, name) if failed else [],
+    }
+
+
+def _evidence(item: pytest.Item, session: GateSession, name: str) -> list[dict[str, Any]]:
+    """The exchanges that a failing test used, as plain values: its recordings, then what it sent itself."""
+    used = session.traffic.recordings()[-MOST_EXHIBITS:]
+    keys = exchanges_of(item, None)
+    if keys:
+        store = session.state(name).store
+        used = [*(store.get(key) for key in keys if key in store), *used][:MOST_EXHIBITS]
+    return [asdict(exhibit_of(one, "", session.redactor)) for one in used]
 
 
 class OwnBook:
@@ -45,7 +74,7 @@ class OwnBook:
 
     def add(self, report: pytest.TestReport) -> None:
         """Take in a report of a set-up, a call or a teardown."""
-        if report.outcome == "rerun":  # type: ignore[comparison-overlap] - pytest-rerunfailures' word
+        if str(report.outcome) == "rerun":  # pytest-rerunfailures' word
             self._tests.pop(report.nodeid, None)
             return
         outcome = _outcome(report)
@@ -55,16 +84,25 @@ class OwnBook:
             known = OwnTest(
                 nodeid=report.nodeid,
                 profile=about.get("profile", ""),
-                keys=tuple(about.get("keys", ())),
+                rerun=about.get("rerun", ""),
             )
         known = replace(known, seconds=round(known.seconds + report.duration, 6))
         if outcome in FAILING and known.outcome not in FAILING:
             known = replace(
-                known, outcome=outcome, message=_message(report), traceback=report.longreprtext.rstrip()
+                known,
+                outcome=outcome,
+                message=_message(report),
+                traceback=report.longreprtext.rstrip(),
+                exhibits=tuple(map(_exhibit, getattr(report, CARRIED, {}).get("exhibits", ()))),
             )
         elif outcome and known.outcome not in FAILING:
             known = replace(known, outcome=outcome)
         self._tests[report.nodeid] = known
+
+
+def _exhibit(values: dict[str, Any]) -> Exhibit:
+    lines = tuple(Line(**line) for line in values["lines"])
+    return Exhibit(**{**values, "lines": lines, "headers": tuple(values["headers"])})
 
 
 def _outcome(report: pytest.TestReport) -> str:

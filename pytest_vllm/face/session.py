@@ -23,6 +23,7 @@ from pytest_vllm.face.baselines import read_baseline, refuse_other_model, refuse
 from pytest_vllm.face.own import OwnBook
 from pytest_vllm.face.profiles import load_profiles
 from pytest_vllm.face.selection import profile_of
+from pytest_vllm.face.traffic import Traffic
 from pytest_vllm.profile.model import Secret
 from pytest_vllm.run.context import RunContext
 from pytest_vllm.run.state import RUN_FILE, ServerState, read_state
@@ -53,6 +54,8 @@ class GateSession:
         gate: opened by the controlling process; None in workers and in a replay.
         results: every judged check, in order of arrival.
         own: tests of the person's own that are not checks, and what became of them.
+        traffic: what the own test that runs now has sent and got back.
+        faulty: node ids of own checks whose set-up failed by itself.
         missed: what was asked for by `--vllm-check` and names nothing, in words.
         partial: whether some collected checks were left out.
         record: what the reports tell; None until the end.
@@ -74,6 +77,8 @@ class GateSession:
     clock: float = field(default_factory=time.monotonic)
     results: list[Result] = field(default_factory=list)
     own: OwnBook = field(default_factory=OwnBook)
+    traffic: Traffic = field(default_factory=Traffic)
+    faulty: set[str] = field(default_factory=set)
     missed: list[str] = field(default_factory=list)
     partial: bool = False
     record: RunRecord | None = None
@@ -119,6 +124,16 @@ class GateSession:
         """
         for folder in (self.reports.parents[1], self.reports.parent, self.reports):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def add(self, result: Result, *, last: bool = True) -> None:
+        """Take in a judged check; what another plugin runs again is judged once.
+
+        Args:
+            result: the check.
+            last: whether it is not run again after this.
+        """
+        if last:
+            self.results.append(result)
 
     def context(self, progress: Progress) -> RunContext:
         """What this run gives to its servers."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_vllm.decide.baseline import Comparison
     from pytest_vllm.decide.verdict import Decision, Result
     from pytest_vllm.profile.model import Waiver
+    from pytest_vllm.report.evidence import Exhibit
     from pytest_vllm.wire.recording import Recording
     from pytest_vllm.wire.server import Server
 
@@ -120,7 +121,8 @@ class OwnTest:
         seconds: set-up, call and teardown.
         message: the first line of what went wrong.
         traceback: what pytest prints of it.
-        keys: the recordings that it takes.
+        exhibits: the exchanges that a failing one used.
+        rerun: the command that runs it alone.
     """
 
     nodeid: str
@@ -129,7 +131,8 @@ class OwnTest:
     seconds: float = 0.0
     message: str = ""
     traceback: str = ""
-    keys: tuple[str, ...] = ()
+    exhibits: tuple[Exhibit, ...] = ()
+    rerun: str = ""
 
     @property
     def failing(self) -> bool:
