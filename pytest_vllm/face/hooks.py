@@ -149,7 +149,8 @@ class GatePlugin:
         if spec is None or not decided:
             return report
         state = self._state(item)
-        result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}))
+        file = "" if own.is_bundled(item) else own.own_file(item)
+        result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}), file=file)
         item.user_properties.extend(properties(result, simulated=state.server.simulated))
         crashed = bool(result.file) and judge.crashed(call)  # pytest's own words, and its traceback
         report.vllm_crashed = crashed  # type: ignore[attr-defined]

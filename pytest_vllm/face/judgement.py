@@ -13,7 +13,6 @@ from pytest_vllm.decide.verdict import Family, Level, Result, Verdict, grade
 from pytest_vllm.decide.waivers import apply_waivers
 from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, exchanges_of
-from pytest_vllm.face.own import is_bundled, own_file
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
@@ -43,8 +42,10 @@ def judge(
     call: pytest.CallInfo[None],
     state: ServerState,
     observed: Mapping[str, str],
+    *,
+    file: str = "",
 ) -> Result:
-    """The result of a check whose call (or set-up) has ended."""
+    """The result of a check whose call (or set-up) has ended; `file` is where a person's own check lies."""
     verdict, reason = _observe(spec, call)
     _, line, _ = item.reportinfo()
     result = Result(
@@ -62,7 +63,7 @@ def judge(
         observations=dict(observed),
         profile=state.profile.name,
         nodeid=item.nodeid,
-        file="" if is_bundled(item) else own_file(item),
+        file=file,
     )
     today = dt.datetime.now(dt.UTC).date()
     judged = apply_waivers(result, state.profile.waive, state.server.version, today)

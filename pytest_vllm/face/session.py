@@ -24,6 +24,7 @@ from pytest_vllm.face.own import OwnBook
 from pytest_vllm.face.profiles import load_profiles
 from pytest_vllm.face.selection import profile_of
 from pytest_vllm.face.traffic import Traffic
+from pytest_vllm.launch.arguments import request_key
 from pytest_vllm.profile.model import Secret
 from pytest_vllm.run.context import RunContext
 from pytest_vllm.run.state import RUN_FILE, ServerState, read_state
@@ -216,7 +217,9 @@ def run_folders(config: pytest.Config, options: Options) -> tuple[Path, Path]:
 
 
 def secrets_in(profiles: Iterable[Profile]) -> list[str]:
-    """The values of every secret that the profiles name, as far as the environment has them."""
+    """The values of every secret that the profiles name or their servers inherit, where they are known."""
+    profiles = list(profiles)
     named = [one for p in profiles for one in (p.server.api_key, *p.server.env.values())]
     found = [os.environ.get(one.from_env, "") for one in named if isinstance(one, Secret)]
-    return [secret for secret in found if secret]
+    sent = [request_key(profile, os.environ) for profile in profiles]
+    return [secret for secret in (*found, *sent) if secret]

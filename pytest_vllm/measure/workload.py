@@ -35,8 +35,8 @@ class Prompts:
         spread: sigma of a log-normal spread of lengths around `tokens`; 0: all alike.
         longest: no prompt is longer than this.
         shared: tokens at the beginning that all prompts of this load have in common, before the salt.
-        file: prompts line by line, plain or JSON with a `prompt`; taken in turn, salted all the same. Its path is
-            relative to the file that declares the measurement, or to the root of the project.
+        file: prompts line by line, plain or JSON with a `prompt`; taken in turn, salted all the same. Its
+            path begins where the measurement is declared, or else in the root of the project.
     """
 
     tokens: int = 64

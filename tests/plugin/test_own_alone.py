@@ -23,6 +23,10 @@ def test_looks(vllm_server):
 def test_without_a_server():
     assert 1 + 1 == 2
 """
+ASKS_MODELS = """
+def test_guarded(vllm_http):
+    assert vllm_http.get("/v1/models").status_code == 200
+"""
 SKIPPED = """
 import pytest
 
@@ -135,3 +139,13 @@ def test_without_an_ini_file_the_option_runs_the_bundled_checks_alone(gate: Gate
 
     assert "suites/models/test_list.py::" in run.text
     assert "test_mine.py" not in run.text
+
+
+def test_an_exported_key_is_the_simulators_and_is_sent(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "sk-exported-by-the-person")
+
+    run = gate("-n2", files={"pytest.ini": COUNT, "test_mine.py": f"{MINE}\n\n{ASKS_MODELS}"})
+
+    assert run.exit == 0, run.text
+    assert "GO sim (simulated): 3 own tests, 0 checks" in words(run)
+    assert "sk-exported-by-the-person" not in run.text

@@ -1,4 +1,4 @@
-"""Files of prompts: beside the file that declares the load, then in the project's root; a missing one is named."""
+"""Files of prompts: beside the declaration of the load, then in the root; a missing one is named."""
 
 from __future__ import annotations
 
