@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_vllm.declare.measurements import Measurements
     from pytest_vllm.declare.recordings import Recordings
     from pytest_vllm.face.session import GateSession
+    from pytest_vllm.face.side import SideServers
     from pytest_vllm.launch.notable import StartupWarning
     from pytest_vllm.preflight.roofline import Roofline
     from pytest_vllm.profile.derived import Figures
@@ -162,6 +163,17 @@ def vllm_live_server(vllm_session: GateSession, vllm_server: Server) -> Server:
     if vllm_session.replaying:
         pytest.skip("this test talks to a live server, and a replay has none")
     return vllm_server
+
+
+@pytest.fixture(scope="session")
+def vllm_servers(vllm_session: GateSession) -> Iterator[SideServers]:
+    """Servers of several profiles at once, to compare them: call it with the names of profiles."""
+    from contextlib import ExitStack  # noqa: PLC0415 - few tests compare servers
+
+    from pytest_vllm.face.side import SideServers  # noqa: PLC0415
+
+    with ExitStack() as stack:
+        yield SideServers(vllm_session, stack)
 
 
 @pytest.fixture(scope="session")

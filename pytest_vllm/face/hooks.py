@@ -65,7 +65,8 @@ class GatePlugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Open the gate around the whole loop: whatever happens inside, every server is stopped."""
-        if self._only_looking:
+        stops = session.testsfailed and not self.config.option.continue_on_collection_errors
+        if self._only_looking or stops:  # pytest runs nothing after an error of the collection
             return (yield)
         ours = self.session
         try:

@@ -36,6 +36,7 @@ FIXTURES = (
     "vllm_restart",
     "vllm_roofline",
     "vllm_server",
+    "vllm_servers",
     "vllm_session",
     "vllm_startup_warnings",
     "vllm_timeline",

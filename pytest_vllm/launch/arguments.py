@@ -123,8 +123,8 @@ def api_key(profile: Profile, environ: Mapping[str, str]) -> str | None:
 def request_key(profile: Profile, environ: Mapping[str, str]) -> str | None:
     """The key that requests carry; None where there is none, or its variable is not set any more.
 
-    A server that runs as a process of ours, the simulator too, inherits `VLLM_API_KEY` and asks for it. One in
-    a container or somewhere else does not, and is sent only a key that the profile names.
+    A server that runs as a process of ours, the simulator too, inherits `VLLM_API_KEY` and asks for it. One
+    in a container or somewhere else does not, and is sent only a key that the profile names.
     """
     server = profile.server
     inherits = server.launcher in ("process", "sim")

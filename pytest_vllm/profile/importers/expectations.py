@@ -20,7 +20,7 @@ _POOLING: dict[str, str | None] = {
     "reward": None,
     "pooling": None,
 }
-_OFF = (None, False, "", "none", "None", "false", "False", [], {})
+_OFF: tuple[Any, ...] = (None, False, "", "none", "None", "false", "False", [], {})
 
 
 def expectations(server: Mapping[str, Any], args: Mapping[str, Any], env: Mapping[str, Any]) -> list[str]:
