@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import shlex
+import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest._io import TerminalWriter
 from _pytest.junitxml import xml_key
 
 from pytest_vllm.decide.verdict import Verdict, decide, qualified
@@ -38,9 +40,16 @@ MOST_COLUMNS = 100
 EVIDENCE = (Verdict.FAIL, Verdict.UNDECIDED)
 
 
+def writer_of(config: pytest.Config) -> Any:
+    """The terminal, also where pytest's own reporter is switched off (`-p no:terminal`)."""
+    if config.pluginmanager.has_plugin("terminalreporter"):
+        return config.get_terminal_writer()
+    return TerminalWriter(sys.stdout)
+
+
 def style_of(config: pytest.Config) -> terminal.Style:
     """Colour and width of this terminal."""
-    writer = config.get_terminal_writer()
+    writer = writer_of(config)
     return terminal.Style(color=writer.hasmarkup, width=min(MOST_COLUMNS, writer.fullwidth))
 
 
@@ -134,7 +143,7 @@ def _key_env(profile: Profile) -> str:
 
 def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     """The exit status of the run; the record and its reports are kept in the run folder."""
-    results = list(session.results)
+    results = session.once()
     for name, profile in session.profiles.items():
         rehearsed = session.options.launcher == "sim"  # which has none of a real server's faults
         if any(result.profile == name for result in results) and not rehearsed:
@@ -237,7 +246,7 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
         boot_failures=(failure,),
     )
     _write(record, session)
-    writer = config.get_terminal_writer()
+    writer = writer_of(config)
     writer.line()
     for line in terminal.did_not_boot_block(failure, redactor=session.redactor, style=style_of(config)):
         writer.line(line)

@@ -263,6 +263,10 @@ def _way(server: Server, client: type, session: GateSession) -> tuple[Route, dic
         way["proxy"] = library.Proxy(route.proxy.url, headers=login)
     later = issubclass(client, library.AsyncClient)
     made = library.AsyncHTTPTransport if later else library.HTTPTransport
+    if (
+        later
+    ):  # no connection outlives its request: a plugin may run the test in another loop than its fixtures
+        way["limits"] = library.Limits(max_keepalive_connections=0)
     hooks = session.traffic.hooks(library, later=later)
     return route, {"transport": made(**way), "trust_env": False, "event_hooks": hooks}
 

@@ -75,7 +75,7 @@ class GatePlugin:
             raise pytest.UsageError(
                 f"--vllm-report={ours.options.report}: no run can be kept there ({error}); name another"
             ) from None
-        terminal = session.config.get_terminal_writer()
+        terminal = closing.writer_of(session.config)
         progress = Progress(terminal, tty=sys.stdout.isatty() and terminal.hasmarkup)
         ours.gate = Gate(ours.context(progress), ours.profiles)
         ours.open_late = self._open_late

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.declare.recordings import Recordings
 from pytest_vllm.face.account import Account
@@ -40,6 +41,16 @@ if TYPE_CHECKING:
     from pytest_vllm.report.progress import Progress
     from pytest_vllm.report.record import RunRecord
     from pytest_vllm.run.gate import Gate
+
+#: Verdicts, the worst first.
+WORST = (
+    Verdict.FAIL,
+    Verdict.UNDECIDED,
+    Verdict.ADVISORY,
+    Verdict.WAIVED,
+    Verdict.PASS,
+    Verdict.NOT_RUN,
+)
 
 
 @dataclass
@@ -135,6 +146,16 @@ class GateSession:
         """
         if last:
             self.results.append(result)
+
+    def once(self) -> list[Result]:
+        """Every check once, however often a plugin ran it: the worst of its verdicts, in order of arrival."""
+        kept: dict[tuple[str, str], Result] = {}
+        for result in self.results:
+            name = (result.profile, result.check)
+            known = kept.get(name)
+            if known is None or WORST.index(result.verdict) < WORST.index(known.verdict):
+                kept[name] = result
+        return list(kept.values())
 
     def context(self, progress: Progress) -> RunContext:
         """What this run gives to its servers."""

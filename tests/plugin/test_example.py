@@ -41,7 +41,14 @@ def test_all_kinds_of_own_tests_are_one_go(gate: Gate, more: tuple[str, ...]) ->
     assert {row["family"] for row in rows.values() if "trains" in row["check"]} == {"capability"}
     assert [server["profile"] for server in run.report["servers"]] == ["mine"], "a side server is not judged"
     passed = [row["nodeid"] for row in run.report["own_tests"] if row["outcome"] == "passed"]
-    assert len(passed) == 7 + (not more)
+    assert len(passed) == 9 + (not more)
+
+
+def test_without_pytests_terminal_there_is_a_verdict_all_the_same(gate: Gate) -> None:
+    run = gate("-p", "no:terminal", "-k", "greeting", files=example())
+
+    assert run.exit == 0, run.text
+    assert run.report["answer"]["answer"] == "GO"
 
 
 def test_a_missing_file_of_questions_is_pytests_error_before_the_boot(gate: Gate) -> None:
