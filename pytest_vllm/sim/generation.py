@@ -61,7 +61,7 @@ def _tokens(
         id_ = choose.next(source, may_end=may_end and not sampling.ignore_eos)
         ids.append(id_)
         if id_ == EOS and may_end and not sampling.ignore_eos:
-            return ids, "stop", None
+            return ids, "stop", EOS if sampling.beams else None  # a beam names even the model's own end
         if id_ in sampling.stop_token_ids and may_end:
             return ids, "stop", id_
         if sampling.stop and len(ids) > sampling.min_tokens and len(ids) % 16 == 0:

@@ -6,6 +6,9 @@
 A defect that only rewrites answers is applied to recordings of a healthy simulator and judged by every check
 that needs no load; any other is booted, recorded anew and judged by a part of the checks (part.py), or with
 --full by all of them. So is one for which alone a healthy simulator would have to be recorded.
+
+Several are judged at once, which disturbs what is measured. A defect whose own checks are undecided for that,
+as a gate would say, is judged once more with the machine for itself; the last line says how many were.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,7 +145,10 @@ def run(
     full: bool = False,
     say: Callable[[Outcome], None] = lambda _: None,
 ) -> list[Outcome]:
-    """The outcomes of these defects, in order, over several processes; each is told as it comes."""
+    """The outcomes of these defects, in order, over several processes; each is told as it comes.
+
+    Those that are unsettled are judged again in the end, one by one.
+    """
     suites()  # before the processes are forked, so that they share it
     done: dict[str, Outcome] = {}
     with own_room(), ProcessPoolExecutor(workers, initializer=end_with_parent) as pool:
@@ -154,6 +161,10 @@ def run(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    unsettled = [name for name in names if done[name].unsettled]
+    if unsettled:
+        with own_room():
+            done |= {name: replace(outcome_of(name, full=full), again=True) for name in unsettled}
     return [done[name] for name in names]
 
 

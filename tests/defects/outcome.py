@@ -29,7 +29,7 @@ class Outcome:
         areas: their areas.
         advisory: SHOULD and INFO checks that fail.
         unrelated: failing MUST checks of other areas that the defect does not name.
-        undecided: how many checks could not be decided.
+        open: what each check says that could not be decided.
         checks: how many checks judged it.
         boot: why the server did not boot; empty when it did.
         cause: id of the known cause that the start was found to fail for.
@@ -37,6 +37,7 @@ class Outcome:
         live: whether it was booted, instead of applied to recordings.
         expected: the checks that the defect names.
         reasons: what each failing check says.
+        again: whether it was judged once more, with the machine for itself.
     """
 
     defect: str
@@ -45,7 +46,7 @@ class Outcome:
     areas: tuple[str, ...] = ()
     advisory: tuple[str, ...] = ()
     unrelated: tuple[str, ...] = ()
-    undecided: int = 0
+    open: dict[str, str] = field(default_factory=dict)
     checks: int = 0
     boot: str = ""
     cause: str = ""
@@ -53,12 +54,19 @@ class Outcome:
     live: bool = False
     expected: tuple[str, ...] = ()
     reasons: dict[str, str] = field(default_factory=dict)
+    again: bool = False
 
     @property
     def caught(self) -> bool:
         """Whether the gate says NO-GO, or does not open, for the cause that the defect names if it does."""
         causes = [name for name in self.expected if name.startswith("boot:")]
         return bool(self.failed or self.boot) and (not causes or f"boot:{self.cause}" in causes)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether a check that the defect names is undecided, and none of them fails: a gate says so, too."""
+        named, failing = set(self.expected), {bare(key) for key in (*self.failed, *self.advisory)}
+        return not named & failing and bool(named & {bare(key) for key in self.open})
 
     @property
     def diagnosed(self) -> bool:
@@ -76,7 +84,7 @@ class Outcome:
         rows += [("failed", f"{name}: {self.reasons[name][:140]}") for name in self.failed]
         rows += [("advisory", f"{name}: {self.reasons[name][:100]}") for name in self.advisory]
         rows += [("unrelated", ", ".join(self.unrelated))] if self.unrelated else []
-        rows += [("undecided", str(self.undecided))] if self.undecided else []
+        rows += [("undecided", f"{name}: {why[:100]}") for name, why in self.open.items()]
         for label, text in rows:
             yield f"    {label:10} {text}"
 
@@ -110,7 +118,7 @@ def judged(defect: Defect, results: Sequence[Result], seconds: float, *, live: b
         areas=tuple(r.area for r in failed),
         advisory=tuple(r.check for r in results if r.verdict is Verdict.ADVISORY),
         unrelated=tuple(sorted(unrelated)),
-        undecided=sum(1 for r in results if r.verdict is Verdict.UNDECIDED),
+        open={r.check: r.reason for r in results if r.verdict is Verdict.UNDECIDED},
         checks=len(results),
         seconds=round(seconds, 2),
         live=live,
@@ -137,7 +145,8 @@ def summary(outcomes: Sequence[Outcome], by_check: dict[str, list[str]]) -> str:
     """`N defects, N caught, 0 missed; M checks, M with a killer`."""
     caught = sum(outcome.caught for outcome in outcomes)
     killed = sum(1 for names in by_check.values() if names)
+    again = sum(outcome.again for outcome in outcomes)
     return (
         f"{len(outcomes)} defects, {caught} caught, {len(outcomes) - caught} missed; "
-        f"{len(by_check)} checks, {killed} with a killer"
+        f"{len(by_check)} checks, {killed} with a killer" + (f"; {again} judged again alone" if again else "")
     )

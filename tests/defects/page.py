@@ -68,7 +68,7 @@ def _row(outcome: Outcome) -> str:
         f"{outcome.checks}{', live' if outcome.live else ''}",
         caught or "**missed**",
         _some(outcome.unrelated),
-        str(outcome.undecided),
+        str(len(outcome.open)),
         f"{outcome.seconds:.1f}",
     ]
     return f"| {' | '.join(cells)} |"

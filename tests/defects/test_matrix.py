@@ -55,3 +55,15 @@ def test_a_promise_that_does_not_hold_is_told(one: Outcome, told: str) -> None:
 
 def test_a_check_that_nothing_breaks_is_told() -> None:
     assert list(broken([outcome()], {"chat.a": ["chat.x"], "chat.b": []})) == ["no defect breaks chat.b"]
+
+
+@pytest.mark.parametrize(
+    ("one", "unsettled"),
+    [
+        (outcome(failed=(), open={"chat.a": "this machine was busy"}), True),
+        (outcome(open={"chat.a[two]": "this machine was busy"}), False),
+        (outcome(failed=(), open={"chat.b": "this machine was busy"}), False),
+    ],
+)
+def test_only_a_defect_whose_own_check_is_undecided_is_judged_again(one: Outcome, unsettled: bool) -> None:
+    assert one.unsettled is unsettled
