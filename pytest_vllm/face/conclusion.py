@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import platform
 import shlex
+import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest._io import TerminalWriter
 from _pytest.junitxml import xml_key
 
 from pytest_vllm.decide.noworse import told, unneeded
 from pytest_vllm.decide.verdict import Verdict, decide, qualified
 from pytest_vllm.decide.waivers import stale_waivers
 from pytest_vllm.face import judgement as judge
+from pytest_vllm.face.again import reaching
 from pytest_vllm.face.baselines import comparisons, lost_checks, save_baseline
 from pytest_vllm.face.ending import brief, width_of
 from pytest_vllm.face.extracts import write_extract
@@ -26,8 +28,7 @@ from pytest_vllm.profile.known import known_faults, parser_faults
 from pytest_vllm.report import terminal
 from pytest_vllm.report.annotations import error_commands
 from pytest_vllm.report.junit import suite_properties
-from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun
-from pytest_vllm.report.text import shown_path
+from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun, counted
 from pytest_vllm.report.write import write_all
 from pytest_vllm.wire.store import file_name
 
@@ -43,9 +44,16 @@ MOST_COLUMNS = 100
 EVIDENCE = (Verdict.FAIL, Verdict.UNDECIDED)
 
 
+def writer_of(config: pytest.Config) -> Any:
+    """The terminal, also where pytest's own reporter is switched off (`-p no:terminal`)."""
+    if config.pluginmanager.has_plugin("terminalreporter"):
+        return config.get_terminal_writer()
+    return TerminalWriter(sys.stdout)
+
+
 def style_of(config: pytest.Config) -> terminal.Style:
     """Colour and width of this terminal."""
-    writer = config.get_terminal_writer()
+    writer = writer_of(config)
     return terminal.Style(color=writer.hasmarkup, width=min(MOST_COLUMNS, writer.fullwidth))
 
 
@@ -129,31 +137,11 @@ def as_run(session: GateSession, name: str, only: tuple[str, ...] | None = None)
         died=state.died,
         waivers=tuple(state.profile.waive),
         origin=terminal.origin_of(state.profile),
-        options=_selection(session, name),
+        options=reaching(session.options, name),
         key_env=_key_env(state.profile),
         files=files,
         log_file=f"{kept}/server.log",
     )
-
-
-def _selection(session: GateSession, name: str) -> str:
-    """The options that reach this server, or one like it, again."""
-    options = session.options
-    if options.replay is not None:
-        return f"--vllm-replay={shown_path(options.replay)}"
-    words = [f"--vllm-profile={given}" for given in options.profiles if _is_named(given, name)]
-    words += [f"--vllm-url={options.url}"] if options.url else []
-    way = {"ca-file": options.ca_file, "client-cert": options.client_cert, "client-key": options.client_key}
-    words += [f"--vllm-{option}={shown_path(path)}" for option, path in way.items() if path]
-    words += [f"--vllm-proxy={options.proxy}"] if options.proxy else []
-    words += [f"--vllm-launcher={options.launcher}"] if options.launcher else []
-    words += [f"--vllm-image={options.image}"] if options.image else []
-    words += [f"--vllm-defect={defect}" for defect in options.defects]
-    return shlex.join(words)
-
-
-def _is_named(given: str, name: str) -> bool:
-    return given == name or Path(given).stem == name
 
 
 def _key_env(profile: Profile) -> str:
@@ -163,7 +151,7 @@ def _key_env(profile: Profile) -> str:
 
 def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     """The exit status of the run; the record and its reports are kept in the run folder."""
-    results = list(session.results)
+    results = session.once()
     no_worse = session.options.no_worse
     for name, profile in session.profiles.items():
         rehearsed = session.options.launcher == "sim"  # which has none of a real server's faults
@@ -173,8 +161,13 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
             own = [waiver for waiver in profile.waive if waiver not in shared]
             stale = stale_waivers(results, own, version, name)
             results += [unneeded(one) if no_worse else one for one in stale]
-    doubts = [*session.account.doubts(session.results), *lost_checks(session, results)]
-    decided = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
+    ran = sum(bool(one.profile and one.outcome) for one in session.own) if session.counting else None
+    doubts = [
+        *session.account.doubts(session.results, own=ran, faulty=len(session.faulty)),
+        *lost_checks(session, results),
+    ]
+    how = {"counting": session.counting, "alone": session.account.alone}
+    decided = decide(results, own=counted(session.own, **how), strict=session.options.strict)
     partial = "; ".join(filter(None, [session.account.partial, told(results)]))
     decision = qualified(decided, doubts=doubts, partial=partial)
     accused = set(map(id, decision.failed))
@@ -193,7 +186,9 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         command=shlex.join(["pytest", *map(str, config.invocation_params.args)]),
         versions=_versions(),
         replayed=str(session.options.replay or ""),
-        own_failures=len(session.own_failures),
+        own=tuple(session.own),
+        own_counting=session.counting,
+        alone=session.account.alone,
         strict=session.options.strict,
         comparisons=comparisons(session, results),
         doubts=tuple(doubts),
@@ -263,7 +258,7 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
     )
     _write(record, session)
     write_extract(session, record)
-    writer = config.get_terminal_writer()
+    writer = writer_of(config)
     writer.line()
     for line in terminal.did_not_boot_block(failure, redactor=session.redactor, style=style_of(config)):
         writer.line(line)

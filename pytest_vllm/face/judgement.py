@@ -43,8 +43,10 @@ def judge(
     call: pytest.CallInfo[None],
     state: ServerState,
     observed: Mapping[str, str],
+    *,
+    file: str = "",
 ) -> Result:
-    """The result of a check whose call (or set-up) has ended."""
+    """The result of a check whose call (or set-up) has ended; `file` is where a person's own check lies."""
     verdict, reason = _observe(spec, call)
     _, line, _ = item.reportinfo()
     result = Result(
@@ -62,6 +64,7 @@ def judge(
         observations=dict(observed),
         profile=state.profile.name,
         nodeid=item.nodeid,
+        file=file,
     )
     today = dt.datetime.now(dt.UTC).date()
     judged = apply_waivers(result, state.profile.waive, state.server.version, today)
@@ -136,12 +139,19 @@ def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str
     if isinstance(error, AssertionError):
         return grade(spec.level, held=False), _said(error)
     crash = f"{type(error).__name__}: {error}"
-    return Verdict.UNDECIDED, f"the check crashed at {_place(call.excinfo)}: {crash}"
+    what = "its set-up failed" if call.when == "setup" else "the check crashed"
+    return Verdict.UNDECIDED, f"{what} at {_place(call.excinfo)}: {crash}"
 
 
 def _place(raised: pytest.ExceptionInfo[BaseException]) -> str:
     where = raised.traceback[-1]
     return f"{Path(where.path).name}:{where.lineno + 1}"
+
+
+def crashed(call: pytest.CallInfo[None]) -> bool:
+    """Whether an error ended a check, instead of what it judged."""
+    error = call.excinfo.value if call.excinfo else None
+    return error is not None and not isinstance(error, (*JUDGEMENTS, pytest.skip.Exception))
 
 
 def _skipped(spec: CheckSpec, why: str) -> tuple[Verdict, str]:

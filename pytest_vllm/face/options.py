@@ -36,12 +36,15 @@ FIXTURES = (
     "vllm_restart",
     "vllm_roofline",
     "vllm_server",
+    "vllm_servers",
     "vllm_session",
     "vllm_startup_warnings",
     "vllm_timeline",
 )
 #: What `--vllm-baseline` takes instead of a file: `compare.kept` knows what it means.
 LAST_GOOD = "last-good"
+#: What passing own tests are without any check: a GO, or only pytest's own exit status.
+OWN_TESTS = ("count", "report")
 LAUNCHERS = ("docker", "podman", "process", "attach", "sim")
 
 
@@ -84,6 +87,9 @@ class Options:
     def only_looks(self) -> bool:
         """Whether nothing is to be started: what would be done is printed."""
         return self.list or self.plan
+
+    own_tests: str = "report"
+    suites: bool = False
 
     @property
     def wants_server(self) -> bool:
@@ -165,6 +171,12 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add.flag("no-worse", "what failed in --vllm-baseline and still fails is reported and does not count")
     add.one("save-baseline", "save this run's verdicts as a baseline", metavar="FILE")
+    add.one(
+        "own-tests",
+        "count: passing tests of your own are a GO without any check; report (default): they are reported",
+        choices=OWN_TESTS,
+    )
+    add.flag("suites", "run the bundled checks beside this project's own tests, where no path is given")
 
 
 def read_options(config: pytest.Config) -> Options:
@@ -205,6 +217,8 @@ def read_options(config: pytest.Config) -> Options:
         baseline=_baseline(config, read("baseline")),
         save_baseline=_path(config, read("save-baseline")),
         no_worse=bool(read("no-worse")),
+        own_tests=_chosen("own-tests", read("own-tests"), OWN_TESTS),
+        suites=bool(read("suites")),
     )
 
 
@@ -242,6 +256,14 @@ def _source(config: pytest.Config, given: str | None) -> str | None:
         if capture is not None:
             capture.resume_global_capture()
     return text
+
+
+def _chosen(name: str, given: str | None, known: tuple[str, ...]) -> str:
+    """One of the known words, which an ini file may write in quotes; the last one unless given."""
+    word = (given or known[-1]).strip("\"'")
+    if word not in known:
+        raise pytest.UsageError(f"{_dest(name)} = {word!r}: choose from {', '.join(known)}")
+    return word
 
 
 def _path(config: pytest.Config, value: str | None) -> Path | None:

@@ -41,6 +41,7 @@ LAST_LOG_LINES = 5
 #: What to do next, by answer.
 NEXT = {
     Answer.UNDECIDED: "an undecided check accuses nobody: remove its cause, then run again",
+    Answer.NO_VERDICT: 'vllm_own_tests = "count" makes passing own tests a GO; --vllm-suites adds checks',
     Answer.NOTHING_RAN: "`pytest-vllm checks` lists every check and what it needs",
 }
 
@@ -177,6 +178,7 @@ def _lists(record: RunRecord, results: Sequence[Result], redactor: Redactor, sty
     several = len(record.servers) + len(record.boot_failures) > 1
     of = {verdict: [row for row in results if row.verdict is verdict] for verdict in Verdict}
     lines = _failed(of[Verdict.FAIL], style, several=several)
+    lines += _own_failing(record, redactor, style)
     for verdict, word in ((Verdict.UNDECIDED, "undecided"), (Verdict.NOT_RUN, "not run")):
         lines += _grouped(word, of[verdict], style)
     advisory = [_name(row, several=several) for row in of[Verdict.ADVISORY]]
@@ -229,6 +231,15 @@ def _failed(rows: Sequence[Result], style: Style, *, several: bool) -> list[str]
     apart = ", ".join(f"{number} {family}" for family, number in families.items())
     kinds = [apart] if set(families) - {str(Family.CONFORMANCE)} else []
     return _counted("failed", len(rows), [*_capped(shown, style), *kinds], paint=style.bad)
+
+
+def _own_failing(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
+    """Own tests that failed, each with its reason and the command that runs the first one again."""
+    rows = [one for one in record.own if one.failing]
+    shown = [printable(redactor.text(f"{one.nodeid}  {one.message}")) for one in rows]
+    lines = _counted("own failed", len(rows), _capped(shown, style), paint=style.bad)
+    again = next((redactor.text(one.rerun) for one in rows if one.rerun), "")
+    return [*lines, *_labelled("rerun", [again] if again else [])]
 
 
 def _grouped(word: str, rows: Sequence[Result], style: Style) -> list[str]:

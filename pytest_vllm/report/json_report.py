@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_vllm.decide.causes import Cause
     from pytest_vllm.decide.verdict import Result
     from pytest_vllm.report.evidence import Exhibit
-    from pytest_vllm.report.record import BootFailure, Phase, RunRecord, ServerRun
+    from pytest_vllm.report.record import BootFailure, OwnTest, Phase, RunRecord, ServerRun
     from pytest_vllm.report.summary import WaiverUse
     from pytest_vllm.wire.policy import Access
     from pytest_vllm.wire.recording import Recording, Request
@@ -76,6 +76,7 @@ def document(record: RunRecord, redactor: Redactor, curl: CurlWriter) -> dict[st
             "servers": [_server(name, run) for name, run in servers.items()],
             "boot_failures": [_boot_failure(failure) for failure in record.boot_failures],
             "phases": [_phase(phase) for phase in record.phases],
+            "own_tests": [_own_test(one) for one in record.own],
             "results": [_result(row, servers.get(row.profile), redactor, curl) for row in rows],
             "waivers": [_waiver(use) for use in summary.waiver_uses(record)],
             "comparisons": [_comparison(one) for one in record.comparisons],
@@ -231,6 +232,19 @@ def _result(row: Result, run: ServerRun | None, redactor: Redactor, curl: CurlWr
         "observations": _plain(row.observations),
         "exchanges": list(row.exchanges),
         "evidence": _evidence(row, run, redactor, curl) if owes and run is not None else None,
+    }
+
+
+def _own_test(one: OwnTest) -> dict[str, Any]:
+    return {
+        "nodeid": one.nodeid,
+        "profile": one.profile,
+        "outcome": one.outcome,
+        "seconds": _seconds(one.seconds),
+        "message": one.message,
+        "traceback": one.traceback,
+        "exchanges": [_exhibit(exhibit) for exhibit in one.exhibits],
+        "rerun": one.rerun if one.failing else "",
     }
 
 

@@ -133,7 +133,19 @@ def _failures(document: Mapping[str, Any]) -> list[str]:
         if rows:
             blocks.append(f"### {title}: {len(rows)}")
             blocks += [_failure(row, Path(document["run"]["folder"])) for row in rows]
+    own = [one for one in document.get("own_tests", ()) if one["outcome"] in ("failed", "error")]
+    if own:
+        blocks += [f"### Own tests that failed: {len(own)}", *map(_own_test, own)]
     return blocks
+
+
+def _own_test(one: Mapping[str, Any]) -> str:
+    name, message = (html.escape(clip(printable(one[key]), 2 * WIDTH)) for key in ("nodeid", "message"))
+    head = f"<details><summary><code>{name}</code> {one['outcome']}: {message}</summary>"
+    lines = [clip(printable(line), WIDTH) for line in one["traceback"].split("\n")[-MOST_ROWS:]]
+    for values in one["exchanges"]:
+        lines += ["", *exhibit_lines(_exhibit(values), Path(), WIDTH)]
+    return f"{head}\n\n{_fenced(lines)}\n\nRerun: {code(one['rerun'])}\n\n</details>"
 
 
 def _failure(row: Mapping[str, Any], folder: Path) -> str:
