@@ -75,6 +75,7 @@ class Result:
         observations: name -> value, what INFO checks record.
         profile: the profile the server was booted from.
         nodeid: what pytest calls it.
+        excused: the verdict that it would have, where `--vllm-no-worse` lets it pass; empty mostly.
     """
 
     check: str
@@ -91,6 +92,7 @@ class Result:
     observations: Mapping[str, str] = field(default_factory=dict)
     profile: str = ""
     nodeid: str = ""
+    excused: str = ""
 
 
 @dataclass(frozen=True)

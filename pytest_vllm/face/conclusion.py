@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.junitxml import xml_key
 
+from pytest_vllm.decide.noworse import told, unneeded
 from pytest_vllm.decide.verdict import Verdict, decide, qualified
 from pytest_vllm.decide.waivers import stale_waivers
 from pytest_vllm.face import judgement as judge
-from pytest_vllm.face.baselines import comparisons, save_baseline
+from pytest_vllm.face.baselines import comparisons, lost_checks, save_baseline
 from pytest_vllm.face.ending import brief, width_of
+from pytest_vllm.face.extracts import write_extract
 from pytest_vllm.launch.attach import proxy_in_front
 from pytest_vllm.locate import VERSION
 from pytest_vllm.profile.known import known_faults, parser_faults
@@ -162,16 +164,19 @@ def _key_env(profile: Profile) -> str:
 def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     """The exit status of the run; the record and its reports are kept in the run folder."""
     results = list(session.results)
+    no_worse = session.options.no_worse
     for name, profile in session.profiles.items():
         rehearsed = session.options.launcher == "sim"  # which has none of a real server's faults
         if any(result.profile == name for result in results) and not rehearsed:
             version = session.state(name).server.version
             shared = [*known_faults(), *parser_faults(profile.server.args)]
             own = [waiver for waiver in profile.waive if waiver not in shared]
-            results += stale_waivers(results, own, version, name)
-    doubts = session.account.doubts(session.results)
+            stale = stale_waivers(results, own, version, name)
+            results += [unneeded(one) if no_worse else one for one in stale]
+    doubts = [*session.account.doubts(session.results), *lost_checks(session, results)]
     decided = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
-    decision = qualified(decided, doubts=doubts, partial=session.account.partial)
+    partial = "; ".join(filter(None, [session.account.partial, told(results)]))
+    decision = qualified(decided, doubts=doubts, partial=partial)
     accused = set(map(id, decision.failed))
     record = RunRecord(
         run_id=session.run_id,
@@ -199,6 +204,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     except OSError as error:
         session.unwritten[str(session.options.save_baseline)] = str(error)
     _write(record, session)
+    write_extract(session, record)
     return decision.exit_code
 
 
@@ -256,6 +262,7 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
         boot_failures=(failure,),
     )
     _write(record, session)
+    write_extract(session, record)
     writer = config.get_terminal_writer()
     writer.line()
     for line in terminal.did_not_boot_block(failure, redactor=session.redactor, style=style_of(config)):

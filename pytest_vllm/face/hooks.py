@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.decide.noworse import excused
 from pytest_vllm.decide.verdict import EXIT_NO_BOOT
 from pytest_vllm.declare.checks import collecting_observations
 from pytest_vllm.face import conclusion as closing
@@ -138,13 +139,18 @@ class GatePlugin:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """A check's report carries its result and reads as its verdict."""
         spec = spec_of(item)
+        decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
+        if spec is not None and decided:
+            judge.name_crash(item, spec, call, self._state(item))
         python = self.config.get_verbosity() > 1
         report = (yield) if python or spec is None else (yield from judge.without_traceback(item, call))
-        decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
         if spec is None or not decided:
             return report
         state = self._state(item)
         result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}))
+        if self.session.options.no_worse:
+            before = self.session.baselines.get(result.profile)
+            result = excused(result, before, strict=self.session.options.strict)
         item.user_properties.extend(properties(result, simulated=state.server.simulated))
         closing.show(report, result, self.session, self.config, python=python)
         return report
@@ -194,7 +200,7 @@ class GatePlugin:
 
     @property
     def _decides(self) -> bool:
-        return not (self.session.worker or self.session.options.list or self.config.option.collectonly)
+        return not (self.session.worker or self.session.options.only_looks or self.config.option.collectonly)
 
     @property
     def _only_looking(self) -> bool:

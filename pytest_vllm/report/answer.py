@@ -250,7 +250,11 @@ def _waived(
     shown = []
     for row in rows:
         end = ends.get((row.profile, row.check)) or ends.get((row.profile, row.check.partition("[")[0]))
-        shown.append(_name(row, several=several) + (f", until {end}" if end else ""))
+        shown.append(
+            _name(row, several=several)
+            + (f", until {end}" if end else "")
+            + ", as before" * bool(row.excused)
+        )
     expired = [
         printable(redactor.text(f"{use.waiver.check}: its waiver ended on {use.waiver.until}"))
         for use in uses

@@ -56,26 +56,14 @@ LEGEND = {
 
 def render(document: Mapping[str, Any]) -> str:
     """The HTML report of a JSON report."""
-    css = (HERE / "report.css").read_text("utf-8")
-    script = (HERE / "report.js").read_text("utf-8")
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
-    environment.filters |= {"clock": clock, "count": count, "fact": _fact, "answer": _answer}
     order = {verdict: place for place, verdict in enumerate(ORDER)}
     every = sorted(document["results"], key=lambda row: order[row["verdict"]])
     rows = [row for row in every if row["verdict"] not in FOLDED]
     not_run = [(row["reason"], row["check"]) for row in every if row["verdict"] == Verdict.NOT_RUN]
-    return environment.get_template("report.html.j2").render(
+    return rendered(
+        "report.html.j2",
         document,
-        css=Markup(css),  # noqa: S704 - our own file
-        script=Markup(script),  # noqa: S704 - our own file
-        policy=f"default-src 'none'; style-src '{_hash(css)}'; script-src '{_hash(script)}'; base-uri 'none'",
+        script=(HERE / "report.js").read_text("utf-8"),
         rows=rows,
         measured=[row for row in rows if row["family"] == Family.PERFORMANCE],
         passed=_passed(every),
@@ -102,6 +90,38 @@ def _passed(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
         if row["verdict"] == Verdict.PASS:
             found.setdefault(f"{row['profile']}: {row['suite']}", []).append(row["check"])
     return list(found.items())
+
+
+def rendered(
+    template: str, document: Mapping[str, Any], *, script: str = "", style: str = "", **more: Any
+) -> str:
+    """A page of one of our templates, which loads nothing and runs only this script.
+
+    Args:
+        template: the file.
+        document: its values by name.
+        script: our own; empty for a page that needs none.
+        style: what the page adds to the report's style.
+        more: further values by name.
+    """
+    css = (HERE / "report.css").read_text("utf-8") + style
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.filters |= {"clock": clock, "count": count, "fact": _fact, "answer": _answer}
+    runs = f"'{_hash(script)}'" if script else "'none'"
+    return environment.get_template(template).render(
+        document,
+        css=Markup(css),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own file
+        policy=f"default-src 'none'; style-src '{_hash(css)}'; script-src {runs}; base-uri 'none'",
+        **more,
+    )
 
 
 def _hash(text: str) -> str:
