@@ -26,6 +26,8 @@ NO_ANSWER = f"{TRIAL}: no answer"
 Finding = tuple[bool, str]
 Probes = Mapping[str, Callable[["Findings"], Awaitable[Finding]]]
 
+#: How a token begins that is named by its id.
+_BY_ID = '"token_id:'
 UNKNOWN = (404, 405, 501)
 _LACKS = re.compile(
     r"not support|unsupported|not enabled|chat template|does not have|no such|--enable|not found|multimodal",
@@ -49,6 +51,7 @@ class Findings:
         """Nothing is asked yet."""
         self.client, self.server, self.args, self.probes = client, server, args, probes
         self._asked: dict[Any, asyncio.Task[Any]] = {}
+        self._names_by_id = False
         #: Seconds for a trial, and what became of each.
         self.patience = TRIAL_SECONDS if server.kind.starts else ATTACHED_SECONDS
         self.answers: list[Recording] = []
@@ -75,7 +78,15 @@ class Findings:
         request = Request("POST", path, json=built.json, timeout=self.patience, expect=None, **more)
         answer = await self.client.send(f"probe POST {path}", request)
         self.answers.append(answer)
+        self._names_by_id = self._names_by_id or _BY_ID in answer.text
         return answer
+
+    @property
+    def named_by_id(self) -> bool:
+        """Whether tokens come by their ids: as the server was told; where that is unknown, as they came."""
+        if self.args is not None:
+            return bool(self.args.get("return-tokens-as-token-ids"))
+        return self._names_by_id
 
     @property
     def hung(self) -> list[Recording]:

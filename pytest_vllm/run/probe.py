@@ -39,6 +39,7 @@ async def probe(
     api_key: str | None = None,
     redactor: Redactor | None = None,
     first: First | None = None,
+    described: Callable[[Recording], None] | None = None,
 ) -> Server:
     """Probe the server at this URL.
 
@@ -48,6 +49,7 @@ async def probe(
         api_key: the key to send.
         redactor: hides secrets in what errors quote.
         first: sends what is to come before everything that makes the server generate.
+        described: takes the answer of `/openapi.json`.
 
     Raises BootError when nothing answers there, when it wants another key, or when it is not a vLLM.
     """
@@ -80,7 +82,9 @@ async def probe(
         found = await ask.all()
         if ask.hung and not draft.kind.starts:
             raise _hanging(ask.hung, await ask.get("/health"), url)
-        return replace(server, capabilities=found)
+        if described:
+            described(await ask.get("/openapi.json"))
+        return replace(server, capabilities=found, named_by_id=ask.named_by_id)
 
 
 def serve_args(args: Mapping[str, Any]) -> dict[str, Any]:

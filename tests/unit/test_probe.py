@@ -238,3 +238,16 @@ def test_an_odd_entry_is_not_a_model(odd: object) -> None:
 
     assert (server.models, server.model) == (("base",), "base")
     assert (server.max_model_len, server.version) == (None, "")
+
+
+def test_the_description_of_the_api_is_handed_on() -> None:
+    seen: list[str] = []
+
+    async def probed() -> None:
+        async with fake_server(FakeVLLM()) as fake:
+            profile = Profile(name="p", server=ServerPart(launcher="attach"))
+            await probe(fake.url, profile, described=lambda answer: seen.append(answer.request.path))
+
+    asyncio.run(probed())
+
+    assert seen == ["/openapi.json"]
