@@ -46,7 +46,8 @@ def test_attaching_with_the_profile(gate_on_container: GateRun, by_hand: HandSta
 
     Not asked is only what needs a server that was started here, or to know that nothing lies between.
     """
-    attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}", "--vllm-profile=cpu-smollm2")
+    options = (f"--vllm-url={by_hand.url}", "--vllm-profile=cpu-smollm2")
+    attached = run_gate(tmp_path, *options, *without_load(gate_on_container))
 
     assert attached.exit == 0
     assert otherwise(gate_on_container, attached, f"{ELSEWHERE}|what lies between") == {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from tests.agree import accepted
 from tests.agree.compare import differences as agree
 from tests.agree.runs import VERSIONS, real, simulated
 from tests.bench.sim_against import Difference, differences
+from tests.real.gate import EVERYTHING
 from tests.real.server import SERVE
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ ACCEPTED: list[dict[str, Any]] = json.loads(
 SERVED_NAME = SERVE[SERVE.index("--served-model-name") + 1]
 pytestmark = [pytest.mark.real, pytest.mark.docker]
 #: The image's version; with `PYTEST_VLLM_REAL=all` the others too, which are downloaded, minutes each.
-ASKED = VERSIONS if os.environ.get("PYTEST_VLLM_REAL") == "all" else VERSIONS[:1]
+ASKED = VERSIONS if EVERYTHING else VERSIONS[:1]
 
 
 @pytest.mark.usefixtures("image")
