@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_vllm.declare.measurements import Measurements
     from pytest_vllm.declare.pictures import picture
     from pytest_vllm.declare.recordings import Recordings
+    from pytest_vllm.declare.wholeness import unwhole
     from pytest_vllm.face.decorators import cases, check, exchange, measurement
     from pytest_vllm.launch.notable import StartupWarning
     from pytest_vllm.locate import case_file
@@ -115,6 +116,7 @@ __all__ = [
     "times",
     "undecided",
     "unexpected",
+    "unwhole",
 ]
 
 _HOMES = {
@@ -163,6 +165,7 @@ _HOMES = {
     "text_of": "declare.answers",
     "times": "measure.against",
     "unexpected": "declare.answers",
+    "unwhole": "declare.wholeness",
 }
 
 

@@ -203,7 +203,7 @@ class _Recorder:
     def _request(self, planned: Planned) -> Request | Recording:
         """The request of an exchange, or the recording that says why there is none."""
         why = ""
-        earlier = {key: self._done.get(key) or self.store.get(key) for key in planned.after.values()}
+        earlier = {key: self.store.get(key) for key in planned.after.values()}
         for key, recording in earlier.items():
             if recording.failure is Failure.UNFIT:
                 return self._unfit(planned, recording.error)
@@ -273,7 +273,8 @@ class _Recorder:
         self.stopped = self.stopped or self.client.redactor.text(why)
 
     def _keep(self, planned: Planned, recording: Recording) -> None:
-        self._done[planned.key] = recording
+        # the store holds the whole of it, in memory or on disk
+        self._done[planned.key] = recording.with_response(chunks=(), metrics_before=None, metrics_after=None)
         self._broken_off = self._broken_off or recording.aborted or bool(recording.error)
         self.store.save(recording)
         self.on_done(planned, recording, len(self._done), self.total)

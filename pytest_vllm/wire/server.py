@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
+from pytest_vllm.facts.reach import request_fields
 from pytest_vllm.facts.version import version_of
 from pytest_vllm.wire.policy import Access
 from pytest_vllm.wire.recording import Request
@@ -78,6 +79,11 @@ class Server:
         """Whether the server runs that vLLM version or a newer one; an unknown one counts as the newest."""
         running, floor = version_of(self.version), version_of(version)
         return running is None or floor is None or running >= floor
+
+    def takes(self, path: str, *names: str) -> bool:
+        """Whether the running version reads all these fields on that route; an unknown one is the newest."""
+        known = request_fields(path, self.version if version_of(self.version) else "")
+        return all(name in known for name in names)
 
     def chat(
         self, messages: str | Sequence[Mapping[str, Any]], *, expect: int | None = 200, **params: Any
