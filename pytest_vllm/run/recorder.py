@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.run.aside import Scribe
 from pytest_vllm.run.heldup import TRIES, held_for, repeatable, undone, usable
 from pytest_vllm.run.lag import Lag
 from pytest_vllm.run.needs import too_long, unmet
@@ -54,7 +55,8 @@ async def record_all(
         client: sends the requests.
         concurrency: how many exchanges may be open at once.
         store: where recordings go; dependencies outside the plan are read from it.
-        on_done: called after each exchange with (planned, recording, how many are done, how many there are).
+        on_done: called once a recording is on disk, in another thread and in order, with (planned,
+            recording, how many are done, how many there are).
         build: makes the request of an exchange, given the recordings it comes after by key. What it raises
             becomes the recording's error.
         scraper: waits for idleness and scrapes `/metrics`; by default one over `client`.
@@ -73,7 +75,7 @@ async def record_all(
         concurrency=max(1, concurrency),
     )
     began = time.perf_counter()
-    async with recorder.lag:
+    async with recorder.lag, recorder.scribe:
         if any(planned.spec.metrics for planned in one_by_one):
             recorder.first_scrape = await recorder.scraper.scrape()
         await recorder.together(together)
@@ -96,6 +98,7 @@ class _Recorder:
     stopped: str = ""
     first_scrape: str | None = None
     lag: Lag = field(default_factory=Lag)
+    scribe: Scribe = field(default_factory=Scribe)
     _done: dict[str, Recording] = field(default_factory=dict)
     _spans: dict[str, Span] = field(default_factory=dict)
     _not_idle: list[str] = field(default_factory=list)
@@ -268,8 +271,13 @@ class _Recorder:
     def _keep(self, planned: Planned, recording: Recording) -> None:
         self._done[planned.key] = recording
         self._broken_off = self._broken_off or recording.aborted or bool(recording.error)
-        self.store.save(recording)
-        self.on_done(planned, recording, len(self._done), self.total)
+        done = len(self._done)
+
+        def write() -> None:
+            self.store.save(recording)
+            self.on_done(planned, recording, done, self.total)
+
+        self.scribe.give(write)
 
 
 def expected_tokens(request: Request) -> int:
