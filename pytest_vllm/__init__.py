@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_vllm.declare.measurements import Measurements
     from pytest_vllm.declare.pictures import picture
     from pytest_vllm.declare.recordings import Recordings
+    from pytest_vllm.declare.wholeness import unwhole
     from pytest_vllm.face.decorators import cases, check, exchange, measurement
     from pytest_vllm.face.evals import eval_set
     from pytest_vllm.launch.notable import StartupWarning
@@ -119,6 +120,7 @@ __all__ = [
     "times",
     "undecided",
     "unexpected",
+    "unwhole",
 ]
 
 _HOMES = {
@@ -169,6 +171,7 @@ _HOMES = {
     "text_of": "declare.answers",
     "times": "measure.against",
     "unexpected": "declare.answers",
+    "unwhole": "declare.wholeness",
 }
 
 

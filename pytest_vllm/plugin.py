@@ -56,12 +56,14 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from pytest_vllm.face import fixtures
     from pytest_vllm.face.auditor import Auditor
+    from pytest_vllm.face.ending import EvidencePlugin
     from pytest_vllm.face.hooks import GatePlugin
     from pytest_vllm.face.session import open_session
 
     config.pluginmanager.register(fixtures, "vllm-fixtures")
     session = config.stash[SESSION] = open_session(config, options)
     config.pluginmanager.register(GatePlugin(config, session), "vllm-gate")
+    config.pluginmanager.register(EvidencePlugin(config, session), "vllm-evidence")
     config.pluginmanager.register(Auditor(config, session), "vllm-auditor")
 
 

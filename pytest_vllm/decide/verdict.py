@@ -83,6 +83,7 @@ class Result:
         profile: the profile the server was booted from.
         nodeid: what pytest calls it.
         file: the file of a person's own check, as a command line takes it; empty for a bundled one.
+        excused: the verdict that it would have, where `--vllm-no-worse` lets it pass; empty mostly.
     """
 
     check: str
@@ -100,6 +101,7 @@ class Result:
     profile: str = ""
     nodeid: str = ""
     file: str = ""
+    excused: str = ""
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,10 @@ def qualified(decision: Decision, *, doubts: Sequence[str] = (), partial: str = 
 
 #: Checks that fail when the server computes nothing at all, or no longer.
 SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
+#: Areas that judge loads: whatever is wrong with an answer shows in them, too.
+OF_LOADS = ("memory", "performance", "throughput", "soak")
+#: What a failing check of them weighs, measured with `tests.defects.matrix`.
+LOADS_WEIGH = 0.25
 
 
 def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
@@ -215,12 +221,20 @@ def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
 
     One fault often shows in several areas. The area where it lies has most of its decided checks failing:
     areas are ranked by that share, checks keep their order within an area. A server that does not generate
-    fails everywhere: then the area that says so comes first.
+    fails everywhere: then the area that says so comes first. Areas of loads weigh less.
     """
-    decided = Counter(r.area for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
-    failures = Counter(r.area for r in failing)
+    share = suspicion(failing, rows)
     silent = {r.area for r in failing if r.check in SIGNS_OF_LIFE}
-    return sorted(failing, key=lambda r: (r.area not in silent, -failures[r.area] / decided[r.area]))
+    return sorted(failing, key=lambda r: (r.area not in silent, -share[r.area]))
+
+
+def suspicion(failing: Iterable[Result], rows: Iterable[Result]) -> dict[str, float]:
+    """Area -> which share of its decided checks fails, 0 to 1; for areas of loads a quarter of it."""
+    decided = Counter(r.area for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
+    return {
+        area: number / max(1, decided[area]) * (LOADS_WEIGH if area in OF_LOADS else 1)
+        for area, number in Counter(r.area for r in failing).items()
+    }
 
 
 def _no_go(failed: tuple[Result, ...], own_failures: int, *, strict: bool) -> str:

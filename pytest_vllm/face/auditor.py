@@ -55,7 +55,7 @@ class Auditor:
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """After the checks, in the process that ran them, the controls."""
         result = yield
-        if not (self.config.option.collectonly or self.session.options.list):
+        if not (self.config.option.collectonly or self.session.options.only_looks):
             self._account.controls += map(_verdict, self._controls(session))
         return result
 

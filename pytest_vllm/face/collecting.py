@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.face import collection, selection
+from pytest_vllm.face.ahead import plan_lines
 from pytest_vllm.face.items import spec_of
 from pytest_vllm.face.options import OPTIONS, PROFILE_PARAM, SESSION
 from pytest_vllm.face.scope import scope_of
@@ -79,8 +80,14 @@ class CollectionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> object:
-        """`--vllm-list` prints the checks instead of running them."""
-        if not self.config.stash[OPTIONS].list:
+        """`--vllm-list` and `--vllm-plan` print what would be done instead of doing it."""
+        options = self.config.stash[OPTIONS]
+        ours = self.config.stash.get(SESSION, None)
+        if options.plan and ours is not None:
+            for line in plan_lines(ours, session.items):
+                print(line)
+            return True
+        if not options.list:
             return None
         for line in selection.listing([item for item in session.items if spec_of(item)]):
             print(line)

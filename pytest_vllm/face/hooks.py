@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.decide.noworse import excused
 from pytest_vllm.decide.verdict import EXIT_NO_BOOT
 from pytest_vllm.declare.checks import collecting_observations
 from pytest_vllm.face import conclusion as closing
+from pytest_vllm.face import ending, own, selection, workers
 from pytest_vllm.face import judgement as judge
-from pytest_vllm.face import own, selection, workers
 from pytest_vllm.face.baselines import refuse_other_model
 from pytest_vllm.face.items import measured_by, spec_of, wanted
 from pytest_vllm.launch.protocol import BootError
@@ -65,6 +66,7 @@ class GatePlugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Open the gate around the whole loop: whatever happens inside, every server is stopped."""
+        ending.compact_progress(self.config)
         stops = session.testsfailed and not self.config.option.continue_on_collection_errors
         if self._only_looking or stops:  # pytest runs nothing after an error of the collection
             return (yield)
@@ -141,9 +143,11 @@ class GatePlugin:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """A check's report carries its result and reads as its verdict."""
         spec = spec_of(item)
+        decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
+        if spec is not None and decided:
+            judge.name_crash(item, spec, call, self._state(item))
         python = self.config.get_verbosity() > 1
         report = (yield) if python or spec is None else (yield from judge.without_traceback(item, call))
-        decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
         if spec is None:
             about = own.carried(item, self.session, failed=report.failed)
             setattr(report, own.CARRIED, about)
@@ -152,10 +156,13 @@ class GatePlugin:
         state = self._state(item)
         file = "" if own.is_bundled(item) else own.own_file(item)
         result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}), file=file)
+        if self.session.options.no_worse:
+            before = self.session.baselines.get(result.profile)
+            result = excused(result, before, strict=self.session.options.strict)
         item.user_properties.extend(properties(result, simulated=state.server.simulated))
         crashed = bool(result.file) and judge.crashed(call)  # pytest's own words, and its traceback
         report.vllm_crashed = crashed  # type: ignore[attr-defined]
-        closing.show(report, result, self.session, python=python or crashed)
+        closing.show(report, result, self.session, self.config, python=python or crashed)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -183,13 +190,21 @@ class GatePlugin:
         """Decide, write the reports, set the exit status."""
         if self._decides and int(exitstatus) in closing.DECIDABLE:
             session.exitstatus = closing.decide_and_write(self.session, self.config)
-            closing.likeliest_first(self.session, self.config)
             closing.describe_in_junit(self.session, self.config)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The verdict, last."""
+        """What counted; pytest's short summary of the person's own tests follows."""
         for line in closing.summary(self.session, self.config):
             terminalreporter.write_line(line)
+        ending.only_own(self.config)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        """The causes and the answer: the last lines of all, after pytest's own."""
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None and not self.session.worker:
+            for line in closing.last_screen(self.session, config):
+                reporter.write_line(line)
 
     def _end_line(self) -> None:
         """What is said next begins at the left, not behind pytest's dots."""
@@ -199,7 +214,7 @@ class GatePlugin:
 
     @property
     def _decides(self) -> bool:
-        return not (self.session.worker or self.session.options.list or self.config.option.collectonly)
+        return not (self.session.worker or self.session.options.only_looks or self.config.option.collectonly)
 
     @property
     def _only_looking(self) -> bool:

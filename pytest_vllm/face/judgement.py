@@ -11,6 +11,7 @@ import pytest
 
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict, grade
 from pytest_vllm.decide.waivers import apply_waivers
+from pytest_vllm.declare.wholeness import misread
 from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, exchanges_of
 from pytest_vllm.wire.recording import NotRun, Undecided
@@ -78,6 +79,23 @@ def _explained(result: Result, state: ServerState, root: Path) -> Result:
     return replace(result, reason="\n".join([result.reason, *known])) if known else result
 
 
+def name_crash(item: pytest.Item, spec: CheckSpec, call: pytest.CallInfo[None], state: ServerState) -> None:
+    """Make a check that crashed on a malformed answer a failure that names the answer, and not an error.
+
+    A check that crashed on answers with which nothing is wrong stays a crash: the fault is its own.
+    """
+    if call.excinfo is None or not isinstance(call.excinfo.value, Exception):
+        return
+    error, keys = call.excinfo.value, state.store.keys()
+    wide = "*" in spec.exchanges
+    judged = [key for key in (keys if wide else exchanges_of(item, spec)) if key in state.store]
+    reason = misread(error, _place(call.excinfo), map(state.store.get, judged), state.server.version)
+    if reason and not isinstance(error, JUDGEMENTS):
+        failure = AssertionError(reason).with_traceback(error.__traceback__)
+        failure.__cause__ = error
+        call.excinfo = pytest.ExceptionInfo.from_exception(failure)
+
+
 def require(state: ServerState, spec: CheckSpec) -> None:
     """Skip a check whose needs the server does not meet; undecided where the profile expects them.
 
@@ -120,16 +138,20 @@ def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str
         return Verdict.UNDECIDED, str(error)
     if isinstance(error, AssertionError):
         return grade(spec.level, held=False), _said(error)
-    where = call.excinfo.traceback[-1]
     crash = f"{type(error).__name__}: {error}"
     what = "its set-up failed" if call.when == "setup" else "the check crashed"
-    return Verdict.UNDECIDED, f"{what} at {Path(where.path).name}:{where.lineno + 1}: {crash}"
+    return Verdict.UNDECIDED, f"{what} at {_place(call.excinfo)}: {crash}"
 
 
 def crashed(call: pytest.CallInfo[None]) -> bool:
     """Whether an error ended a check, instead of what it judged."""
     error = call.excinfo.value if call.excinfo else None
     return error is not None and not isinstance(error, (*JUDGEMENTS, pytest.skip.Exception))
+
+
+def _place(raised: pytest.ExceptionInfo[BaseException]) -> str:
+    where = raised.traceback[-1]
+    return f"{Path(where.path).name}:{where.lineno + 1}"
 
 
 def _skipped(spec: CheckSpec, why: str) -> tuple[Verdict, str]:

@@ -20,7 +20,7 @@ from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.declare.recordings import Recordings
 from pytest_vllm.face.account import Account
-from pytest_vllm.face.baselines import read_baseline, refuse_other_model, refuse_unknown
+from pytest_vllm.face.baselines import read_baselines, refuse_other_model, refuse_unknown
 from pytest_vllm.face.own import OwnBook
 from pytest_vllm.face.profiles import load_profiles
 from pytest_vllm.face.selection import profile_of
@@ -217,7 +217,7 @@ def open_session(config: pytest.Config, options: Options) -> GateSession:
     session = GateSession(options, folder, profiles, reports, notes=notes)
     session.rootdir = config.rootpath
     session.worker = hasattr(config, "workerinput")
-    session.baselines = read_baseline(options.baseline)
+    session.baselines = read_baselines(options, profiles)
     refuse_unknown(options.baseline, session.baselines, profiles)
     if session.replaying:
         for name in profiles:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.verdict import Answer, Family, Verdict
+from pytest_vllm.report import causes as wording
 from pytest_vllm.report import summary
+from pytest_vllm.report.evidence import rerun
 from pytest_vllm.report.record import DID_NOT_BOOT
 from pytest_vllm.report.redaction import redactor_for, scrub
 from pytest_vllm.report.text import (
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.redact import Redactor
 
 MOST_ROWS = 20
-LABEL = 15
+LABEL, INDENT = 15, 4
+#: Lines of lists, and rows of the table, in a CI job's log.
+BRIEF, BRIEF_ROWS = 14, 8
 LAST_LOG_LINES = 5
 
 #: What to do next, by answer.
@@ -43,7 +47,42 @@ NEXT = {
 
 
 def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style: Style = PLAIN) -> list[str]:
-    """The verdict of a run: a heading, the table, the lists, the answer last.
+    """The verdict of a run: what counted, the causes, the answer last.
+
+    Args:
+        record: the run.
+        redactor: takes secrets out; the default knows the servers' keys and what credentials look like.
+        style: colour and width.
+    """
+    details = detail_lines(record, redactor=redactor, style=style)
+    return [*details, *last_screen(record, redactor=redactor, style=style)]
+
+
+def detail_lines(
+    record: RunRecord, *, redactor: Redactor | None = None, style: Style = PLAIN, brief: bool = False
+) -> list[str]:
+    """What counted: a heading, the table, the lists, where the time went.
+
+    Args:
+        record: the run.
+        redactor: takes secrets out; the default knows the servers' keys and what credentials look like.
+        style: colour and width.
+        brief: only what did not pass, for a CI job's log.
+    """
+    redactor = redactor or redactor_for(record.servers.values())
+    results = scrub(record.results, redactor)
+    lines = [style.strong(_heading(record, style)), *_tables(record, results, style, brief=brief)]
+    lines += _deaths(record, redactor, style)
+    named = _lists(record, results, redactor, style)
+    if brief and len(named) > BRIEF:
+        named[BRIEF:] = [f"{'':{LABEL}}… {len(named) - BRIEF} more lines in report.html"]
+    lines += named
+    lines += _comparisons(record, style)
+    return [*lines, *_phases(record, redactor, style)]
+
+
+def last_screen(record: RunRecord, *, redactor: Redactor | None = None, style: Style = PLAIN) -> list[str]:
+    """The causes, how to see them again, where the reports lie, the answer: what 24 rows hold.
 
     Args:
         record: the run.
@@ -51,12 +90,7 @@ def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style:
         style: colour and width.
     """
     redactor = redactor or redactor_for(record.servers.values())
-    results = scrub(record.results, redactor)
-    lines = [style.strong(_heading(record, style)), *_tables(record, results, style)]
-    lines += _deaths(record, redactor, style)
-    lines += _lists(record, results, redactor, style)
-    lines += _comparisons(record, style)
-    lines += _phases(record, redactor, style)
+    lines = cause_lines(record, redactor, style)
     if record.replayed:
         lines.append(f"{'replayed':{LABEL}}{redactor.text(record.replayed)}, no server was asked")
     folder = redactor.text(shown_path(record.folder))
@@ -66,14 +100,40 @@ def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style:
     return [*lines, *_answers(record, redactor, style)]
 
 
+def cause_lines(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
+    """Three rows for each of the likeliest causes, and the line that runs the first one's check again."""
+    found = record.causes
+    if not found:
+        return []
+    lines = ["", style.bad(wording.summed(found))]
+    several = len(record.servers) > 1
+    for place, cause in enumerate(found[: wording.MOST_CAUSES], 1):
+        first = scrub(cause.first, redactor)
+        on = f" on {first.profile}" if several else ""
+        rows = [
+            style.strong(clip(printable(redactor.text(wording.headline(cause) + on)), style.width - INDENT)),
+            clip(printable(first.fact), style.width - INDENT),
+            clip(printable(redactor.text(wording.observed(cause))), style.width - INDENT),
+        ]
+        lines += [f"{place if row is rows[0] else '':>2}  {row}" for row in rows]
+    if len(found) > wording.MOST_CAUSES:
+        lines.append(f"    … {count(len(found) - wording.MOST_CAUSES, 'more cause')} in report.html")
+    first = found[0].first
+    run = record.servers.get(first.profile)
+    return [*lines, *([f"{'rerun':{LABEL}}{redactor.text(rerun(first, run))}"] if run else [])]
+
+
 def _heading(record: RunRecord, style: Style) -> str:
     simulated = [run.server.simulated for run in record.servers.values()]
     mark = "" if not any(simulated) else " (simulated)" if all(simulated) else " (partly simulated)"
     return ruled(f"vllm verdict{mark}", style.width)
 
 
-def _tables(record: RunRecord, results: Sequence[Result], style: Style) -> list[str]:
+def _tables(record: RunRecord, results: Sequence[Result], style: Style, *, brief: bool) -> list[str]:
     rows = summary.suites(results)
+    if brief:
+        loud = (Verdict.FAIL, Verdict.UNDECIDED)
+        rows = [one for one in rows if any(one.counts.get(verdict) for verdict in loud)][:BRIEF_ROWS]
     profiles = list(dict.fromkeys(row.profile for row in rows))
     lines: list[str] = []
     for profile in profiles:
@@ -201,7 +261,11 @@ def _waived(
     shown = []
     for row in rows:
         end = ends.get((row.profile, row.check)) or ends.get((row.profile, row.check.partition("[")[0]))
-        shown.append(_name(row, several=several) + (f", until {end}" if end else ""))
+        shown.append(
+            _name(row, several=several)
+            + (f", until {end}" if end else "")
+            + ", as before" * bool(row.excused)
+        )
     expired = [
         printable(redactor.text(f"{use.waiver.check}: its waiver ended on {use.waiver.until}"))
         for use in uses
@@ -272,4 +336,8 @@ class _Answer:
         answer = paint(self.answer) + " " * (widest - len(self.answer))
         if widest + columns(text) + len(times) + 5 <= style.width:
             return [f"{answer}  {text}   {times}"]
-        return [f"{'time':{LABEL}}{times}", f"{answer}  {text}"]
+        took = f"{'time':{LABEL}}{times}"
+        if widest + columns(text) + 2 <= style.width:
+            return [took, f"{answer}  {text}"]
+        why = wrap(printable(redactor.text(self.why)), style.width - LABEL)
+        return [*_labelled("why", why), took, f"{answer}  {printable(redactor.text(self.about))}".rstrip()]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.decide.verdict import EXIT_NO_BOOT, Answer, OwnTests, decide, qualified
+from pytest_vllm.report.causes import causes_of
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_vllm.decide.baseline import Comparison
+    from pytest_vllm.decide.causes import Cause
     from pytest_vllm.decide.verdict import Decision, Result
     from pytest_vllm.profile.model import Waiver
     from pytest_vllm.report.evidence import Exhibit
@@ -227,6 +230,11 @@ class RunRecord:
         names = ", ".join(failure.profile for failure in self.boot_failures)
         rest = "" if self.decision.answer is Answer.NOTHING_RAN else f"; the rest: {self.decision.why}"
         return f"{names} did not boot{rest}"
+
+    @cached_property
+    def causes(self) -> tuple[Cause, ...]:
+        """What lies behind the failing checks, the likeliest first."""
+        return causes_of(self.decision.failed, self.results, self.servers)
 
     def decision_of(self, profile: str) -> Decision:
         """The answer for one of the run's profiles."""

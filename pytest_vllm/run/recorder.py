@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.run.lag import Lag
-from pytest_vllm.run.needs import too_long, unmet
+from pytest_vllm.run.needs import unmet
 from pytest_vllm.run.order import Queue, longest_chain, stages
 from pytest_vllm.run.pace import RecordingReport, Span, aggregate_rate, generated_tokens
+from pytest_vllm.run.size import Sizes
 from pytest_vllm.wire.failure import Failure
-from pytest_vllm.wire.recording import Recording, Request, Undecided
+from pytest_vllm.wire.recording import NotRun, Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ async def record_all(
         on_done=on_done,
         build=build,
         scraper=scraper or Scraper(client),
+        sizes=Sizes(server, client),
         total=len(plan),
         concurrency=max(1, concurrency),
     )
@@ -89,6 +91,7 @@ class _Recorder:
     on_done: Callable[[Planned, Recording, int, int], None]
     build: Callable[[Planned, Mapping[str, Recording]], Request]
     scraper: Scraper
+    sizes: Sizes
     total: int
     concurrency: int
     stopped: str = ""
@@ -147,6 +150,9 @@ class _Recorder:
         if self.stopped:
             self._keep(planned, await self._send(planned, request))
             return
+        if size := await self._too_big(planned, request):  # before any scrape
+            self._keep(planned, self._unfit(planned, size, request))
+            return
         timed = request.abort_after is not None or request.timeout is not None
         for _ in range(TRIES if timed else 1):
             async with Lag() as lag:
@@ -197,7 +203,7 @@ class _Recorder:
     def _request(self, planned: Planned) -> Request | Recording:
         """The request of an exchange, or the recording that says why there is none."""
         why = ""
-        earlier = {key: self._done.get(key) or self.store.get(key) for key in planned.after.values()}
+        earlier = {key: self.store.get(key) for key in planned.after.values()}
         for key, recording in earlier.items():
             if recording.failure is Failure.UNFIT:
                 return self._unfit(planned, recording.error)
@@ -208,6 +214,8 @@ class _Recorder:
                 request = self.build(planned, earlier)
                 lacks = "" if planned.spec.anyway else unmet(request, self.server)
                 return self._unfit(planned, f"not sent: {lacks}", request) if lacks else request
+        except NotRun as reason:
+            return self._unfit(planned, f"not sent: {reason}")
         except Undecided as reason:
             why = str(reason)
         except Exception as error:  # noqa: BLE001 - a builder is a suite author's code; the run goes on
@@ -225,17 +233,26 @@ class _Recorder:
             return unsent.with_response(error=f"not sent: {self.stopped}", failure=Failure.NOT_SENT)
         start = time.perf_counter()
         try:
+            if not planned.spec.alone and (size := await self._too_big(planned, request)):
+                return self._unfit(planned, size, request)
+            start = time.perf_counter()
             recording = await self.client.send(planned.key, request)
+            end = time.perf_counter()
+            size = "" if planned.spec.anyway else await self.sizes.refused(recording)
         except asyncio.CancelledError:
             if not self.stopped:
                 raise
             taken = time.perf_counter() - start
             why = f"given up: {self.stopped}"
             return unsent.with_response(error=why, failure=Failure.GIVEN_UP, seconds=round(taken, 6))
-        self._spans[planned.key] = Span(start, time.perf_counter(), generated_tokens(recording))
+        self._spans[planned.key] = Span(start, end, generated_tokens(recording))
         self._watch(recording)
-        size = too_long(recording, self.server)
         return recording.with_response(status=None, error=size, failure=Failure.UNFIT) if size else recording
+
+    async def _too_big(self, planned: Planned, request: Request) -> str:
+        """Why a request is not sent to a server of this size; empty when it is."""
+        size = "" if planned.spec.anyway else await self.sizes.too_big(request)
+        return f"not sent: {size}" if size else ""
 
     def _watch(self, recording: Recording) -> None:
         """Notice a dead server, so that nobody waits for every time limit in turn."""
@@ -256,7 +273,8 @@ class _Recorder:
         self.stopped = self.stopped or self.client.redactor.text(why)
 
     def _keep(self, planned: Planned, recording: Recording) -> None:
-        self._done[planned.key] = recording
+        # the store holds the whole of it, in memory or on disk
+        self._done[planned.key] = recording.with_response(chunks=(), metrics_before=None, metrics_after=None)
         self._broken_off = self._broken_off or recording.aborted or bool(recording.error)
         self.store.save(recording)
         self.on_done(planned, recording, len(self._done), self.total)

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from pytest_vllm.run.context import Demand
     from pytest_vllm.run.pace import RecordingReport
     from pytest_vllm.run.plan import Planned
+    from pytest_vllm.wire.recording import Recording
     from pytest_vllm.wire.server import Server
 
 DEFAULT_CONCURRENCY = 16
+#: Where the answer of `/openapi.json` is kept in a server's folder, and how much of one.
+DESCRIPTION, LARGEST_DESCRIPTION = "openapi.json", 8 * 2**20
 #: And at a simulator, whose answers are mostly waited for.
 REHEARSED_CONCURRENCY = 32
 #: Measurements with the soak tier's own budget, and what is recorded once more after them.
@@ -47,7 +50,19 @@ def probed(booted: BootedServer, demand: Demand) -> ServerState:
     async def first(server: Server) -> None:
         await _record(booted, ServerState(profile, server, booted.folder), plan, "recordings", 1)
 
-    found = asyncio.run(probe(booted.url, profile, api_key=booted.api_key, first=first if plan else None))
+    def described(answer: Recording) -> None:
+        if answer.status == 200 and len(answer.body) <= LARGEST_DESCRIPTION:
+            (booted.folder / DESCRIPTION).write_bytes(answer.body)
+
+    found = asyncio.run(
+        probe(
+            booted.url,
+            profile,
+            api_key=booted.api_key,
+            first=first if plan else None,
+            described=described,
+        )
+    )
     booted.run.progress.probed(found, profile.expect.capabilities)
     booted.run.spent("probe", started, profile=profile.name)
     booted.gauges.scrape(found.url, found.api_key, found.access)

@@ -44,6 +44,7 @@ def test_nothing_is_told_of_a_defect_that_is_caught_where_it_lies() -> None:
             outcome(unrelated=tuple("abcdefghijk")),
             f"chat.x breaks {MOST_UNRELATED + 1} checks of other areas",
         ),
+        (outcome(causes=2), "one defect has 2 causes in the median"),
         (outcome(areas=("tools", "chat")), "the verdict names another area first for 1 defects: chat.x"),
     ],
 )
