@@ -61,7 +61,7 @@ class SchemaFault:
 
 
 def fits(schema: Any, value: Any) -> bool:
-    """Whether a value fits a JSON Schema (2020-12) that a person wrote. Raises ValueError on a wrong schema."""
+    """Whether a value fits a JSON Schema (2020-12) of a person. Raises ValueError on a wrong schema."""
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
