@@ -36,7 +36,8 @@ class Seen:
     """What became of an exchange on its way, whatever its answer says.
 
     Args:
-        symptom: how it failed, in words that are alike for alike failures; empty when it did not.
+        symptom: how it failed, alike for alike failures; empty when it did not. Its first line is said to
+            people, what follows only tells failures apart.
         stream: whether its answer is a stream.
         route: the path that it asked, without a query.
     """
@@ -88,13 +89,19 @@ class _Sight:
     def lifeless(self) -> bool:
         return self.result.check in SIGNS_OF_LIFE
 
+    @property
+    def said(self) -> set[str]:
+        return {one.partition("\n")[0] for one in self.symptoms}
+
     def like(self, other: _Sight) -> bool:
         """Whether both saw the same thing go wrong."""
         if self.result.profile != other.result.profile:
             return False
         if self.symptoms or other.symptoms:
-            dead = self.lifeless or other.lifeless
-            return bool(self.symptoms & other.symptoms) or (dead and bool(self.symptoms and other.symptoms))
+            if self.lifeless or other.lifeless:
+                return bool(self.symptoms and other.symptoms)
+            near = self.result.area == other.result.area and bool(self.said & other.said)
+            return near or bool(self.symptoms & other.symptoms)
         alike = self.subject == other.subject
         shared = bool(self.blamed & other.blamed)
         if self.result.area == other.result.area:
@@ -207,7 +214,7 @@ def _title(group: Sequence[_Sight]) -> str:
         return "the server generates nothing, or no longer"
     failed = Counter(symptom for one in group for symptom in sorted(one.symptoms))
     if failed:
-        return failed.most_common(1)[0][0]
+        return failed.most_common(1)[0][0].partition("\n")[0]
     return group[0].subject
 
 

@@ -82,8 +82,8 @@ class Result:
         observations: name -> value, what INFO checks record.
         profile: the profile the server was booted from.
         nodeid: what pytest calls it.
-        file: the file of a person's own check, as a command line takes it; empty for a bundled one.
         excused: the verdict that it would have, where `--vllm-no-worse` lets it pass; empty mostly.
+        file: the file of a person's own check, as a command line takes it; empty for a bundled one.
     """
 
     check: str
@@ -100,8 +100,8 @@ class Result:
     observations: Mapping[str, str] = field(default_factory=dict)
     profile: str = ""
     nodeid: str = ""
-    file: str = ""
     excused: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,9 @@ def _unkept(request: Request, body: Any) -> str:
         bare = [choice["index"] for choice in body.get("choices", ()) if choice.get("logprobs") is None]
         if bare:
             return f"choice {bare[0]} has no logprobs, which were asked for"
+    ended = body.get("object") == "response" and body["status"] in ("completed", "incomplete")
+    if ended and body.get("usage") is None:
+        return f"usage is null, though the response is {body['status']}"
     return ""
 
 
@@ -118,7 +121,8 @@ def _uneven_logprobs(recording: Recording) -> str:
     asked = recording.request.json
     if recording.status != OK or recording.request.streams or not isinstance(asked, dict):
         return ""
-    if _route(recording) not in MARKED or asked.get("logprobs") in (None, False, 0):
+    wanted = asked.get("logprobs")
+    if _route(recording) not in MARKED or wanted is None or wanted is False:
         return ""
     deep = bool(asked.get("top_logprobs"))
     found = (_uneven(choice["logprobs"], candidates=deep) for choice in recording.json["choices"])
@@ -129,6 +133,8 @@ def _uneven(given: Mapping[str, Any], *, candidates: bool) -> str:
     if "content" not in given:
         if len({len(one) for one in given.values()}) > 1:
             return " holds lists of different lengths"
+        if not given["tokens"]:
+            return ".tokens is empty"
         return ".top_logprobs[] is empty" if {} in (given.get("top_logprobs") or []) else ""
     if not given["content"]:
         return ".content is empty"

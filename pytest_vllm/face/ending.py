@@ -52,7 +52,7 @@ def choose_evidence(session: GateSession, config: pytest.Config) -> list[pytest.
     stands = {(cause.first.profile, cause.first.check) for cause in found[:MOST_CAUSES]}
     wanted = ranks if config.get_verbosity() > 0 else stands
     ours = sorted((one for one in every if _told(one) in wanted), key=lambda one: ranks[_told(one)])
-    own = [one for one in every if _is_own(one)]
+    own = [one for one in every if _is_pytests(one)]
     if every:
         reporter.stats["failed"] = [*ours, *own]
     return every
@@ -62,7 +62,7 @@ def only_own(config: pytest.Config) -> None:
     """Leave pytest's short summary to the person's own tests: the verdict lists checks by their ids."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and "failed" in reporter.stats:
-        reporter.stats["failed"] = [one for one in reporter.stats["failed"] if _is_own(one)]
+        reporter.stats["failed"] = [one for one in reporter.stats["failed"] if _is_pytests(one)]
 
 
 def count_all(every: list[pytest.TestReport], config: pytest.Config) -> None:
@@ -72,9 +72,9 @@ def count_all(every: list[pytest.TestReport], config: pytest.Config) -> None:
         reporter.stats["failed"] = every
 
 
-def _is_own(report: pytest.TestReport) -> bool:
-    """Whether pytest shows it in its own words: a person's own test, or an own check that crashed."""
-    return not hasattr(report, "vllm_result") or bool(getattr(report, "vllm_crashed", False))
+def _is_pytests(report: pytest.TestReport) -> bool:
+    """Whether pytest's own words are shown: of a person's test, or of an error in a person's check."""
+    return not hasattr(report, "vllm_result") or getattr(report, "vllm_crashed", False)
 
 
 def _told(report: pytest.TestReport) -> tuple[str, str]:

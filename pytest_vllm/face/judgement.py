@@ -11,13 +11,14 @@ import pytest
 
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict, grade
 from pytest_vllm.decide.waivers import apply_waivers
+from pytest_vllm.declare.recordings import without_evidence
 from pytest_vllm.declare.wholeness import misread
 from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, exchanges_of
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Mapping, Sequence
 
     from pytest_vllm.declare.checks import CheckSpec
     from pytest_vllm.run.state import ServerState
@@ -48,6 +49,9 @@ def judge(
 ) -> Result:
     """The result of a check whose call (or set-up) has ended; `file` is where a person's own check lies."""
     verdict, reason = _observe(spec, call)
+    exchanges = tuple(exchanges_of(item, spec))
+    if verdict is Verdict.PASS and (why := _left_open(state, exchanges)):
+        verdict, reason = Verdict.UNDECIDED, why
     _, line, _ = item.reportinfo()
     result = Result(
         check=check_key(item, spec),
@@ -59,7 +63,7 @@ def judge(
         area=area_of(item.nodeid),
         source=f"{item.nodeid.split('::')[0]}:{(line or 0) + 1}",
         spec=spec.spec,
-        exchanges=tuple(exchanges_of(item, spec)),
+        exchanges=exchanges,
         seconds=round(call.duration, 6),
         observations=dict(observed),
         profile=state.profile.name,
@@ -69,6 +73,11 @@ def judge(
     today = dt.datetime.now(dt.UTC).date()
     judged = apply_waivers(result, state.profile.waive, state.server.version, today)
     return _explained(judged, state, item.config.rootpath) if judged.verdict is Verdict.FAIL else judged
+
+
+def _left_open(state: ServerState, exchanges: Sequence[str]) -> str:
+    """Why a check that passed on what there is has not passed: part of it could not be recorded."""
+    return without_evidence(state.store.get(key) for key in exchanges if key in state.store)
 
 
 def _explained(result: Result, state: ServerState, root: Path) -> Result:
@@ -143,15 +152,15 @@ def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str
     return Verdict.UNDECIDED, f"{what} at {_place(call.excinfo)}: {crash}"
 
 
+def _place(raised: pytest.ExceptionInfo[BaseException]) -> str:
+    where = raised.traceback[-1]
+    return f"{Path(where.path).name}:{where.lineno + 1}"
+
+
 def crashed(call: pytest.CallInfo[None]) -> bool:
     """Whether an error ended a check, instead of what it judged."""
     error = call.excinfo.value if call.excinfo else None
     return error is not None and not isinstance(error, (*JUDGEMENTS, pytest.skip.Exception))
-
-
-def _place(raised: pytest.ExceptionInfo[BaseException]) -> str:
-    where = raised.traceback[-1]
-    return f"{Path(where.path).name}:{where.lineno + 1}"
 
 
 def _skipped(spec: CheckSpec, why: str) -> tuple[Verdict, str]:

@@ -41,10 +41,10 @@ FIXTURES = (
     "vllm_startup_warnings",
     "vllm_timeline",
 )
-#: What passing own tests are without any check: a GO, or only pytest's own exit status.
-OWN_TESTS = ("count", "report")
 #: What `--vllm-baseline` takes instead of a file: `compare.kept` knows what it means.
 LAST_GOOD = "last-good"
+#: What passing own tests are without any check: a GO, or only pytest's own exit status.
+OWN_TESTS = ("count", "report")
 LAUNCHERS = ("docker", "podman", "process", "attach", "sim")
 
 
@@ -81,14 +81,15 @@ class Options:
     defects: tuple[str, ...] = ()
     baseline: Path | None = None
     save_baseline: Path | None = None
-    own_tests: str = "report"
-    suites: bool = False
     no_worse: bool = False
 
     @property
     def only_looks(self) -> bool:
         """Whether nothing is to be started: what would be done is printed."""
         return self.list or self.plan
+
+    own_tests: str = "report"
+    suites: bool = False
 
     @property
     def wants_server(self) -> bool:
@@ -215,9 +216,9 @@ def read_options(config: pytest.Config) -> Options:
         defects=tuple(read("defect") or ()),
         baseline=_baseline(config, read("baseline")),
         save_baseline=_path(config, read("save-baseline")),
+        no_worse=bool(read("no-worse")),
         own_tests=_chosen("own-tests", read("own-tests"), OWN_TESTS),
         suites=bool(read("suites")),
-        no_worse=bool(read("no-worse")),
     )
 
 

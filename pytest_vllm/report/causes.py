@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.causes import Cause, Seen, causes
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 #: Causes that a first screen shows.
 MOST_CAUSES = 5
+#: Characters of an error's message that tell it from another.
+MESSAGE = 60
+_NUMBER = re.compile(r"[0-9]+")
 #: How an exchange failed, in the words of a cause.
 WORDS = {
     Failure.NO_CONNECTION: "no connection could be made",
@@ -52,7 +57,16 @@ def _symptom(one: Recording) -> str:
     if one.status is None:
         return ""
     unmeant = one.request.expect not in (None, one.status) or one.status >= 500
-    return f"answered with {one.status}" if unmeant else ""
+    return f"answered with {one.status}\n{_message(one)}" if unmeant else ""
+
+
+def _message(one: Recording) -> str:
+    """What an error says, numbers left out: crashes in two areas that say two things are two causes."""
+    try:
+        error = json.loads(one.body)["error"]
+        return _NUMBER.sub("", str(error["message"]))[:MESSAGE]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
 
 
 def headline(cause: Cause) -> str:

@@ -20,6 +20,7 @@ from pytest_vllm.measure.run import perform, speed_of
 from pytest_vllm.measure.swarm.crew import Crew
 from pytest_vllm.measure.workload import Workload, with_files
 from pytest_vllm.profile.derived import figures_of
+from pytest_vllm.run.aside import Latest
 from pytest_vllm.wire.recording import NotRun, Undecided
 from pytest_vllm.wire.redact import Redactor
 
@@ -107,7 +108,8 @@ def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> di
     program, url = called
     progress.phase("measure", "vllm bench serve")
     with _alone(state.server.url, progress):
-        ours = perform("second-opinion.ours", secondopinion.workload(), state.server, progress.measuring)
+        with Latest(progress.measuring) as say:
+            ours = perform("second-opinion.ours", secondopinion.workload(), state.server, say)
         words = secondopinion.command(program, url, state.profile.server.model or "", state.server.model)
         key = state.server.api_key
         status, text = handle.inside(words, secondopinion.PATIENCE, secondopinion.variables(key))
@@ -184,7 +186,8 @@ def _measured(
     server = bench.state.server
     if workload.direct:
         server = replace(server, url=bench.behind or server.url)
-    return perform(one.key, workload, server, progress.measuring, bench.crew)
+    with Latest(progress.measuring) as say:
+        return perform(one.key, workload, server, say, bench.crew)
 
 
 def _crew(measure: MeasurePart, progress: Progress) -> AbstractContextManager[Crew | None]:

@@ -140,7 +140,7 @@ class Findings:
 
 def answered(recording: Recording) -> str:
     """The status of an answer, and the message of a refusal; why there was none."""
-    if recording.status is None:
+    if recording.status is None or (recording.failure is not None and recording.failure.slow):
         return f"no answer ({recording.error})"
     if recording.status < 300:
         return str(recording.status)

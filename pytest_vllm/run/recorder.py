@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.run.aside import Scribe
+from pytest_vllm.run.heldup import TRIES, held_for, repeatable, undone, usable
 from pytest_vllm.run.lag import Lag
 from pytest_vllm.run.needs import unmet
 from pytest_vllm.run.order import Queue, longest_chain, stages
@@ -17,17 +19,17 @@ from pytest_vllm.wire.recording import NotRun, Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from pytest_vllm.run.plan import Planned
     from pytest_vllm.wire.client import WireClient
     from pytest_vllm.wire.server import Server
     from pytest_vllm.wire.store import RecordingStore
 
+    Ask = Callable[[Planned, Request], Awaitable[Recording]]
+
 #: So many exchanges in a row without a connection, and the server is taken for dead.
 REFUSALS = 3
-#: How often an exchange is recorded, at most, whose client was held up and had something to do in time.
-TRIES = 3
 UNSENT = Request("", "")
 
 
@@ -54,7 +56,8 @@ async def record_all(
         client: sends the requests.
         concurrency: how many exchanges may be open at once.
         store: where recordings go; dependencies outside the plan are read from it.
-        on_done: called after each exchange with (planned, recording, how many are done, how many there are).
+        on_done: called once a recording is on disk, in another thread and in order, with (planned,
+            recording, how many are done, how many there are).
         build: makes the request of an exchange, given the recordings it comes after by key. What it raises
             becomes the recording's error.
         scraper: waits for idleness and scrapes `/metrics`; by default one over `client`.
@@ -74,12 +77,13 @@ async def record_all(
         concurrency=max(1, concurrency),
     )
     began = time.perf_counter()
-    if any(planned.spec.metrics for planned in one_by_one):
-        recorder.first_scrape = await recorder.scraper.scrape()
-    await recorder.together(together)
-    middle = time.perf_counter()
-    for planned in one_by_one:
-        await recorder.alone(planned)
+    async with recorder.lag, recorder.scribe:
+        if any(planned.spec.metrics for planned in one_by_one):
+            recorder.first_scrape = await recorder.scraper.scrape()
+        await recorder.together(together)
+        middle = time.perf_counter()
+        for planned in one_by_one:
+            await recorder.alone(planned)
     return recorder.report(together, one_by_one, middle - began, time.perf_counter() - middle)
 
 
@@ -96,6 +100,10 @@ class _Recorder:
     concurrency: int
     stopped: str = ""
     first_scrape: str | None = None
+    lag: Lag = field(default_factory=Lag)
+    scribe: Scribe = field(default_factory=Scribe)
+    #: What the scribe has still to write: the store does not know of it yet.
+    _unwritten: dict[str, Recording] = field(default_factory=dict)
     _done: dict[str, Recording] = field(default_factory=dict)
     _spans: dict[str, Span] = field(default_factory=dict)
     _not_idle: list[str] = field(default_factory=list)
@@ -113,7 +121,8 @@ class _Recorder:
             while queue or running:
                 while queue and len(running) < self.concurrency:
                     planned, request = queue.pop()
-                    running[asyncio.create_task(self._send(planned, request))] = planned
+                    task = asyncio.create_task(self._unheld(planned, request, self._send))
+                    running[task] = planned
                 finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in finished:
                     planned = running.pop(task)
@@ -138,29 +147,35 @@ class _Recorder:
                 self._prepare(queue, queue.free(planned.key))
 
     async def alone(self, planned: Planned) -> None:
-        """Record this while nothing else runs, with the metrics around it where they are wanted.
-
-        A client that leaves a stream or gives an answer up does so at a moment: where this process was held
-        up meanwhile, it left too late, and the exchange is another one than was planned. It is done again.
-        """
+        """Record this while nothing else runs, with the metrics around it where they are wanted."""
         request = self._request(planned)
         if isinstance(request, Recording):
             self._keep(planned, request)
-            return
-        if self.stopped:
+        elif self.stopped:
             self._keep(planned, await self._send(planned, request))
-            return
-        if size := await self._too_big(planned, request):  # before any scrape
+        elif size := await self._too_big(planned, request):  # before any scrape
             self._keep(planned, self._unfit(planned, size, request))
-            return
-        timed = request.abort_after is not None or request.timeout is not None
-        for _ in range(TRIES if timed else 1):
-            async with Lag() as lag:
-                recording = await self._undisturbed(planned, request)
-            if not lag.held:
-                break
+        else:
+            self._keep(planned, await self._unheld(planned, request, self._undisturbed))
+
+    async def _unheld(self, planned: Planned, request: Request, record: Ask) -> Recording:
+        """Record an exchange, and again where what came may be the doing of this process.
+
+        A client that was held up let time limits pass, was given up by the other side, left a stream later
+        than planned. What can't be done in three times says nothing of the server.
+        """
+        tries = TRIES if repeatable(request) else 1
+        for _ in range(tries):
+            begin = time.perf_counter()
+            recording = await record(planned, request)
+            held = held_for(recording, self.lag, begin, time.perf_counter())
+            if not held:
+                self._watch(recording)
+                return recording
             self._broken_off = True
-        self._keep(planned, recording)
+            if self.stopped:
+                break
+        return recording if usable(recording) else undone(recording, held, tries)
 
     async def _undisturbed(self, planned: Planned, request: Request) -> Recording:
         scraper = self.scraper
@@ -203,7 +218,7 @@ class _Recorder:
     def _request(self, planned: Planned) -> Request | Recording:
         """The request of an exchange, or the recording that says why there is none."""
         why = ""
-        earlier = {key: self.store.get(key) for key in planned.after.values()}
+        earlier = {key: self._unwritten.get(key) or self.store.get(key) for key in planned.after.values()}
         for key, recording in earlier.items():
             if recording.failure is Failure.UNFIT:
                 return self._unfit(planned, recording.error)
@@ -230,7 +245,7 @@ class _Recorder:
     async def _send(self, planned: Planned, request: Request) -> Recording:
         unsent = Recording(planned.key, self.client.redactor.request(request), sent=time.time())
         if self.stopped:
-            return unsent.with_response(error=f"not sent: {self.stopped}", failure=Failure.NOT_SENT)
+            return unsent.with_response(error=f"not sent: {self.stopped}", failure=Failure.STOPPED)
         start = time.perf_counter()
         try:
             if not planned.spec.alone and (size := await self._too_big(planned, request)):
@@ -246,7 +261,6 @@ class _Recorder:
             why = f"given up: {self.stopped}"
             return unsent.with_response(error=why, failure=Failure.GIVEN_UP, seconds=round(taken, 6))
         self._spans[planned.key] = Span(start, end, generated_tokens(recording))
-        self._watch(recording)
         return recording.with_response(status=None, error=size, failure=Failure.UNFIT) if size else recording
 
     async def _too_big(self, planned: Planned, request: Request) -> str:
@@ -276,8 +290,15 @@ class _Recorder:
         # the store holds the whole of it, in memory or on disk
         self._done[planned.key] = recording.with_response(chunks=(), metrics_before=None, metrics_after=None)
         self._broken_off = self._broken_off or recording.aborted or bool(recording.error)
-        self.store.save(recording)
-        self.on_done(planned, recording, len(self._done), self.total)
+        self._unwritten[planned.key] = recording
+        done = len(self._done)
+
+        def write() -> None:
+            self.store.save(recording)
+            del self._unwritten[planned.key]
+            self.on_done(planned, recording, done, self.total)
+
+        self.scribe.give(write)
 
 
 def expected_tokens(request: Request) -> int:

@@ -135,8 +135,8 @@ def counting(request: Request) -> Request | int | None:
 def _ids(body: Mapping[str, Any] | Any) -> int | None:
     """How many token ids the prompt is, the longest of several; None where it is text."""
     prompt = body.get("prompt") if isinstance(body, dict) else None
-    nested = isinstance(prompt, list) and prompt and isinstance(prompt[0], list)
-    rows: list[Any] = prompt if nested and isinstance(prompt, list) else [prompt]
-    if not all(isinstance(row, list) and row and all(type(one) is int for one in row) for row in rows):
+    if not isinstance(prompt, list) or not prompt:
         return None
-    return max(len(row) for row in rows)
+    rows: list[Any] = prompt if isinstance(prompt[0], list) else [prompt]
+    lengths = [len(row) for row in rows if isinstance(row, list) and all(type(one) is int for one in row)]
+    return max(lengths) if len(lengths) == len(rows) and all(lengths) else None

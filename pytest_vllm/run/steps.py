@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_vllm.run.aside import Latest
 from pytest_vllm.run.bench import REHEARSAL, measure_all, second_opinion
 from pytest_vllm.run.plan import build, first_of, measures_for, plan_for, with_what_they_need
 from pytest_vllm.run.probe import probe
@@ -161,15 +162,15 @@ async def _record(
     booted: BootedServer, state: ServerState, plan: Sequence[Planned], name: str, limit: int
 ) -> RecordingReport:
     server, patience, progress = state.server, state.profile.record, booted.run.progress
-    async with WireClient(
-        server, booted.run.redactor, gap=patience.silence, exchange=patience.timeout
-    ) as client:
-        return await record_all(
-            server,
-            plan,
-            client,
-            concurrency=limit,
-            store=RecordingStore(state.folder / name),
-            on_done=lambda _planned, _recording, done, total: progress.recorded(done, total),
-            build=lambda planned, done: build(planned, server, done),
-        )
+    with Latest(progress.recorded) as show:
+        client = WireClient(server, booted.run.redactor, gap=patience.silence, exchange=patience.timeout)
+        async with client:
+            return await record_all(
+                server,
+                plan,
+                client,
+                concurrency=limit,
+                store=RecordingStore(state.folder / name),
+                on_done=lambda _planned, _recording, done, total: show(done, total),
+                build=lambda planned, done: build(planned, server, done),
+            )

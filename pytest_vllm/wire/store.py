@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import threading
 from typing import TYPE_CHECKING
 
 from pytest_vllm.wire.recording import dump, load
@@ -35,6 +36,7 @@ class RecordingStore:
         self._read: dict[str, Recording] = {}
         self._sizes: dict[str, int] = {}
         self._held = 0
+        self._counting = threading.Lock()
         self._key_of_file: dict[str, str] = {}
 
     def save(self, recording: Recording) -> Path:
@@ -77,12 +79,13 @@ class RecordingStore:
 
     def _hold(self, recording: Recording, size: int) -> None:
         """Keep it in memory, unless that has become too much: then it is read from disk when asked for."""
-        self._held -= self._sizes.pop(recording.key, 0)
-        self._read.pop(recording.key, None)
-        if size <= LARGE and self._held + size <= HELD:
-            self._read[recording.key] = recording
-            self._sizes[recording.key] = size
-            self._held += size
+        with self._counting:  # one thread may write while another reads
+            self._held -= self._sizes.pop(recording.key, 0)
+            self._read.pop(recording.key, None)
+            if size <= LARGE and self._held + size <= HELD:
+                self._read[recording.key] = recording
+                self._sizes[recording.key] = size
+                self._held += size
 
     def __contains__(self, key: str) -> bool:
         """Whether there is a recording of that key, on disk or already read."""

@@ -10,7 +10,7 @@ from .exchanges import VALUES
 
 CREATE = "openai:chat/create"
 VLLM = "vllm:serving/openai_compatible_server/"
-ALONE = ("pairs.alone[", "pairs.alone-count[")
+ALONE = ("pairs.alone[", "pairs.alone-count[", "streaming.two[", "streaming.batch[")
 #: All that a constraint leaves.
 KEPT = {
     "json": {'"heron"'},
@@ -77,6 +77,10 @@ def answer_fault(constraint: str, answer: Recording) -> str:
 
 def _each_alone(row: Case, recordings: Recordings, fault_of: Any) -> None:
     """Raise Undecided where one of the things fails by itself: the check of that thing says so."""
+    if row["answer"] == "stream" and row["choices"] != "1":  # a pair that has checks of its own
+        other = "streaming.two" if row["route"] == "chat" else "streaming.batch"
+        texts = _texts(recordings.get(other))
+        need(len(texts) == 2 and all(texts.values()), f"{other} fails too: {texts}")
     for key in _names(row):
         alone = recordings.get(f"pairs.alone[{key}]")
         constraint = row["constraint"] if "-constraint-" in key else "none"
@@ -110,6 +114,7 @@ def _texts(recording: Recording) -> dict[int, str]:
     for answer in _answers(recording):
         for choice in answer.get("choices") or ():
             said = choice.get("delta") or choice.get("message") or choice
-            piece = said.get("content") or said.get("text") or ""
+            thought = said.get("reasoning") or said.get("reasoning_content") or ""
+            piece = f"{thought}{said.get('content') or said.get('text') or ''}"
             texts[choice["index"]] = texts.get(choice["index"], "") + piece
     return texts

@@ -43,16 +43,16 @@ def same_count(answer: Recording, counted: Recording, plain: Recording, plain_co
     assert tokens == right, f"{tokens} tokens in the answer's usage, /tokenize counts {right}"
 
 
-def stream_fault(stream: Recording, forced: Recording) -> str:
-    """What is wrong with a stream of the only token that is allowed; empty when nothing is."""
+def stream_fault(stream: Recording, three: str, one: str) -> str:
+    """What is wrong with a stream of the only token that is allowed; empty when nothing is.
+
+    Args:
+        stream: the stream.
+        three: the text of three such tokens in a whole answer.
+        one: the text of one more.
+    """
     tokens = stream.request.json["max_tokens"]
-    choice = forced.ok["choices"][0]
-    one, six = str(choice["logprobs"]["tokens"][-1]), str(choice["text"])
-    need(
-        one and six.endswith(one * 5),
-        f"six times one token give {six!r:.80}: what they are cannot be foreseen",
-    )
-    text, right = _spoken(stream), six + one * (tokens - 6)
+    text, right = _spoken(stream), three + one * (tokens - 3)
     usage = [delta["usage"] for delta in stream.deltas if delta.get("usage")]
     said = usage[-1]["completion_tokens"] if usage else None
     if text != right:
@@ -62,16 +62,16 @@ def stream_fault(stream: Recording, forced: Recording) -> str:
     return "" if stream.events[-1].is_done else "the stream does not end in [DONE]"
 
 
-@check("sizes.stream", MUST, spec=f"{CHAT}#stream", needs=("stream", "logprobs", *COUNTED))
-def test_stream(
-    sizes_stream: Recording, sizes_stream_short: Recording, completions_forced: Recording
-) -> None:
+@check("sizes.stream", MUST, spec=f"{CHAT}#stream", needs=("stream", *COUNTED))
+def test_stream(sizes_stream: Recording, sizes_stream_short: Recording, fields_ids: Recording) -> None:
     """A stream of two thousand tokens brings each of them."""
     in_time(sizes_stream)
-    short = stream_fault(sizes_stream_short, completions_forced)
-    need(not short, f"a stream of eight tokens fails too: {short}")
+    three, eight = text_of(fields_ids.ok["choices"][0]), _spoken(sizes_stream_short)
+    one = eight[len(three) : len(three) + (len(eight) - len(three)) // 5]
+    short = stream_fault(sizes_stream_short, three, one)
+    need(one and not short, f"a stream of eight tokens fails too: {short or eight!r}")
     observe("events", len(sizes_stream.events))
-    fault = stream_fault(sizes_stream, completions_forced)
+    fault = stream_fault(sizes_stream, three, one)
 
     assert not fault, fault
 
@@ -176,8 +176,16 @@ def test_script(script: Case, sizes_script: Recording, sizes_plain: Recording) -
 
 
 @check("sizes.script.stream", MUST, spec=VLLM, needs=["completions", "structured-output", "stream"])
-def test_script_stream(script: Case, sizes_script_stream: Recording, sizes_plain_stream: Recording) -> None:
+def test_script_stream(
+    script: Case,
+    sizes_script_stream: Recording,
+    sizes_plain_stream: Recording,
+    streaming_letters: Recording,
+    streaming_letters_whole: Recording,
+) -> None:
     """A streamed answer in any script has each of its letters."""
+    letters, right = _joined(streaming_letters), streaming_letters_whole.ok["choices"][0]["text"]
+    need(letters == right, f"letters of two bytes fail too: {letters!r}, whole {right!r}")
     plain, text = _joined(sizes_plain_stream), _joined(sizes_script_stream)
     need(plain.strip() == PLAIN, f"a plain word fails too: {plain!r}")
 

@@ -116,7 +116,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "docker": ("launch.docker", "launch.podman"),
     "openai": ("face.fixtures",),
     "prometheus_client": ("wire.metrics",),
-    "jsonschema": ("schemas", "report"),
+    "jsonschema": ("schemas", "report", "declare.evals"),
     "psutil": ("launch",),
     "pydantic": ("profile",),
     "yaml": ("profile.importers", "profile.exporters"),

@@ -159,3 +159,14 @@ def test_a_sign_of_life_comes_first_and_takes_what_broke_with_it() -> None:
     assert ids(found)[0] == ["chat.answered", "health.generates"]
     assert found[1].first.check == "stream.isolation.own-word", "mixed-up answers come next"
     assert found[-1].first.check == "profile.capabilities.present", "what follows comes last"
+
+
+def test_two_crashes_of_one_status_that_say_two_things_are_two_causes() -> None:
+    rows = [failing("tools.a", "tools.one"), failing("chat.b", "chat.one")]
+    seen = {
+        ("sim", "tools.one"): Seen("answered with 500\nlist index out of range"),
+        ("sim", "chat.one"): Seen("answered with 500\nno such template"),
+    }
+
+    found = causes(rows, rows, seen)
+    assert [one.title for one in found] == ["answered with 500", "answered with 500"]
