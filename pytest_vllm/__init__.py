@@ -9,8 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pytest_vllm.locate import VERSION
-
 if TYPE_CHECKING:
     from pytest_vllm.decide.baseline import Baseline
     from pytest_vllm.decide.verdict import Family
@@ -58,7 +56,7 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.sse import Event
 
 
-__version__ = VERSION
+__version__: str
 
 __all__ = [
     "CAPABILITY",
@@ -154,6 +152,7 @@ _HOMES = {
     "Slo": "measure.workload",
     "Workload": "measure.workload",
     "Writer": "scripted.writing",
+    "__version__": "locate",
     "case_file": "locate",
     "cases": "face.decorators",
     "check": "face.decorators",
@@ -179,6 +178,7 @@ def __getattr__(name: str) -> object:
     """A public name, from the module it lives in (`declare.checks` unless listed)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'declare.checks')}"), name)
+    home = import_module(f"{__name__}.{_HOMES.get(name, 'declare.checks')}")
+    found = home.own_version() if name == "__version__" else getattr(home, name)
     globals()[name] = found
     return found

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
-VERSION = "0.1.0"
+DISTRIBUTION = "pytest-vllm"
+#: What a copy says that was never installed, such as a folder on PYTHONPATH.
+NOT_INSTALLED = "0+not.installed"
 PACKAGE = Path(__file__).parent
+
+
+@cache
+def own_version() -> str:
+    """The version that the build made of the newest tag: of the installed package, as its metadata has it."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - 25 ms, and few need it
+
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return NOT_INSTALLED
 
 
 def data_dir(name: str) -> Path:

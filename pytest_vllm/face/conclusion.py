@@ -23,7 +23,7 @@ from pytest_vllm.face.baselines import comparisons, lost_checks, save_baseline
 from pytest_vllm.face.ending import brief, width_of
 from pytest_vllm.face.extracts import write_extract
 from pytest_vllm.launch.attach import proxy_in_front
-from pytest_vllm.locate import VERSION
+from pytest_vllm.locate import own_version
 from pytest_vllm.profile.known import known_faults, parser_faults
 from pytest_vllm.report import terminal
 from pytest_vllm.report.annotations import error_commands
@@ -292,4 +292,4 @@ def _write(record: RunRecord, session: GateSession) -> None:
 
 
 def _versions() -> dict[str, str]:
-    return {"pytest-vllm": VERSION, "python": platform.python_version(), "pytest": pytest.__version__}
+    return {"pytest-vllm": own_version(), "python": platform.python_version(), "pytest": pytest.__version__}

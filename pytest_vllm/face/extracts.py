@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.decide.baseline import raw
-from pytest_vllm.locate import VERSION
+from pytest_vllm.locate import own_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def _run(session: GateSession, record: RunRecord) -> dict[str, Any]:
         "id": record.run_id,
         "started": record.started.isoformat(),
         "seconds": round(record.seconds, 1),
-        "suite": VERSION,
+        "suite": own_version(),
         "tier": session.options.tier,
         "partial": bool(session.options.checks or session.account.partial),
         "replayed": record.replayed,
@@ -78,7 +78,7 @@ def _part(session: GateSession, record: RunRecord, name: str) -> dict[str, Any]:
             run.recordings,
             facts=facts,
             profile=about,
-            suite=VERSION,
+            suite=own_version(),
             machine=_machine(state),
         ),
         **extract.verdicts(rows),

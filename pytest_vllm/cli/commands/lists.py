@@ -65,9 +65,9 @@ def version(_: Namespace) -> None:
     from importlib.metadata import version as installed
 
     from pytest_vllm import facts
-    from pytest_vllm.locate import VERSION
+    from pytest_vllm.locate import own_version
 
-    print(f"pytest-vllm {VERSION}")
+    print(f"pytest-vllm {own_version()}")
     for package in ("pytest", "openai", "docker"):
         try:
             print(f"{package} {installed(package)}")

@@ -33,7 +33,7 @@ def preflight(given: Namespace) -> int | None:
 
     The exit status is 1 when there are errors.
     """
-    from pytest_vllm.locate import VERSION
+    from pytest_vllm.locate import own_version
     from pytest_vllm.preflight import command as rules
     from pytest_vllm.preflight import render
     from pytest_vllm.preflight.judged import findings_in
@@ -50,7 +50,7 @@ def preflight(given: Namespace) -> int | None:
     )
     found = findings_in(said)
     if given.sarif is not None:
-        rules.write_sarif(found, profile, root, VERSION, given.sarif)
+        rules.write_sarif(found, profile, root, own_version(), given.sarif)
     if given.json:
         print_json(render.judgement(said, profile))
     else:
