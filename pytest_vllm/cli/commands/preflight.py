@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.cli.command import JSON, ROOTDIR, UsageError, argument, command, flag, option, project_root
 
+USAGE = 4
+
 if TYPE_CHECKING:
     from argparse import Namespace
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 @command(
     "preflight",
-    argument("NAME", "a profile's name, or a path to one", nargs="?", default=""),
+    argument(
+        "NAME", "a profile's name, or a path to one; several are checked one after the other", nargs="*"
+    ),
     ROOTDIR,
     JSON,
     flag("--rules", "print every rule as a Markdown table"),
@@ -33,21 +37,44 @@ def preflight(given: Namespace) -> int | None:
 
     The exit status is 1 when there are errors.
     """
-    from pytest_vllm.locate import own_version
-    from pytest_vllm.preflight import command as rules
     from pytest_vllm.preflight import render
-    from pytest_vllm.preflight.judged import findings_in
-    from pytest_vllm.report.tables import print_json
 
     if given.rules:
         print(render.catalogue())
         return None
     if not given.name:
         raise UsageError("which profile? pytest-vllm preflight NAME (pytest-vllm profiles lists them)")
+    single = [f"--{name}" for name in ("json", "fix", "sarif") if getattr(given, name)]
+    if single and len(given.name) > 1:
+        raise UsageError(
+            f"{single[0]} takes one profile, and {len(given.name)} are named: run it once for each"
+        )
     root = project_root(given.rootdir)
-    profile, said = rules.judged(
-        given.name, root, host=given.host, ask=_reply if given.ask else lambda _: None
-    )
+    if len(given.name) == 1:
+        return _one(given.name[0], root, given)
+    return max([_beside(name, root, given) for name in given.name])
+
+
+def _beside(name: str, root: Path, given: Namespace) -> int:
+    """The same for one of several: one that cannot be read hides nothing of the others."""
+    from pytest_vllm.profile.errors import ProfileError
+
+    try:
+        return _one(name, root, given)
+    except ProfileError as error:
+        print(error, file=sys.stderr)
+        return USAGE
+
+
+def _one(name: str, root: Path, given: Namespace) -> int:
+    """Check one profile and print what was found; its exit status."""
+    from pytest_vllm.locate import own_version
+    from pytest_vllm.preflight import command as rules
+    from pytest_vllm.preflight import render
+    from pytest_vllm.preflight.judged import findings_in
+    from pytest_vllm.report.tables import print_json
+
+    profile, said = rules.judged(name, root, host=given.host, ask=_reply if given.ask else lambda _: None)
     found = findings_in(said)
     if given.sarif is not None:
         rules.write_sarif(found, profile, root, own_version(), given.sarif)
@@ -56,7 +83,7 @@ def preflight(given: Namespace) -> int | None:
     else:
         print("\n".join([*render.lines(found, profile), render.summary(said, profile)]))
     if given.fix is not None:
-        lines = rules.write_fixed(given.name, root, found, given.fix)
+        lines = rules.write_fixed(name, root, found, given.fix)
         print("\n".join(lines), file=sys.stderr if given.json else sys.stdout)
     return rules.exit_status(found)
 
