@@ -1,4 +1,4 @@
-"""Reference pages whose source is the package: checks, options, commands, keys, exit statuses, rules, defects."""
+"""Reference pages whose source is the package: checks, options, commands, keys, statuses, rules, defects."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def checks() -> Iterator[tuple[str, str]]:
         "checks",
         "# The bundled checks\n\n"
         f"{len(found)} checks in {len(areas)} areas. "
-        "A MUST breaks the gate, a SHOULD advises, an INFO records. A check that needs what the server lacks is not run.\n\n"
+        "A MUST breaks the gate, a SHOULD advises, an INFO records. "
+        "A check that needs what the server lacks is not run.\n\n"
         + "\n".join(lines)
         + f"\n\n```{{toctree}}\n:hidden:\n\n{names}\n```\n",
     )
@@ -71,7 +72,7 @@ def options() -> str:
         rows.append((_code(shown), _code(how["ini"]), _words(how["help"])))
     return _page(
         "Options of pytest",
-        "Each option has a twin in `pytest.ini` or `[tool.pytest.ini_options]`. The command line comes first.",
+        "Each option has a twin in `pytest.ini` or `[tool.pytest.ini_options]`. The command line wins.",
         ("option", "ini key", "what it does"),
         rows,
     )

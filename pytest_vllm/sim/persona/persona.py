@@ -116,6 +116,7 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
         if not greedy and sampling.temperature > LIVELY and not turn.constraint and not answer.calls:
             lead = " " if turn.prompt else ""
             answer.content = f"{lead}{opening(turn.rng)} {answer.content.lstrip()}"
+            answer.thoughts = answer.thoughts and f"{opening(turn.rng)} {answer.thoughts}"
         if body.get("model") in server.loras and not turn.constraint and not answer.calls:
             answer.content = f"Ahoy! {answer.content}"
             answer.thoughts = answer.thoughts and f"Ahoy! {answer.thoughts}"
