@@ -53,11 +53,24 @@ without_skips() {
     ! tail -1 "$work/tests.txt" | grep -q skipped || { echo "tests were skipped: see their reasons above"; return 1; }
 }
 
+# The gate's own image, from wheels alone: another user than root, no network, and nothing written but what it is given.
+gate_image() {
+    local tag=pytest-vllm-gate:ci-$PYTEST_VLLM_CI status
+    .venv/bin/python -m pip wheel -q -w "$work/wheels" . pip &&
+        docker build -q --build-arg BASE=pytest-vllm/base:bookworm -f tools/image/Dockerfile -t "$tag" "$work/wheels" &&
+        ends_with_go docker run --rm --label "pytest-vllm.ci=$PYTEST_VLLM_CI" --user 4711 --network none --read-only \
+            --tmpfs /tmp "$tag" --vllm-profile=sim --vllm-report=/tmp/report
+    status=$?
+    docker image rm "$tag" >/dev/null 2>&1
+    return $status
+}
+
 part_real() {
     must "Docker, debootstrap and Podman" apt_install dockerd=docker.io docker=docker.io debootstrap=debootstrap podman=podman
     must "Docker daemon" start_docker
     must "image of vLLM $VLLM for the CPU" \
         .venv/bin/python -m tests.real.image --rebuild --vllm "$VLLM" --work "$work/image"
+    step "the gate's own image, against the simulator" gate_image
     step "the gate on a real vLLM in a container" \
         gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-smollm2 --vllm-report="$work/report-docker"
     step "the scripted gate on a real vLLM in a container" \
