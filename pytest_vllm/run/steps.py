@@ -78,7 +78,11 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     most = REHEARSED_CONCURRENCY if state.server.simulated else DEFAULT_CONCURRENCY
     limit = booted.run.concurrency or min(state.server.max_num_seqs or 8, most)
     report = asyncio.run(_record(booted, state, plan, "recordings", limit)) if plan else None
-    died = booted.death()
+    stopped = report.stopped if report else ""
+    # of a server that runs elsewhere the exchanges say more than its port
+    died = (stopped or booted.death()) if not state.profile.server.kind.starts else booted.death() or stopped
+    for still in report.stills if report else ():
+        booted.run.progress.say(still)
     detail = report.as_detail() if report else {}
     name = state.profile.name
     booted.run.spent("record", started, profile=name, exchanges=len(plan), concurrency=limit, **detail)
@@ -173,4 +177,6 @@ async def _record(
                 store=RecordingStore(state.folder / name),
                 on_done=lambda _planned, _recording, done, total: show(done, total),
                 build=lambda planned, done: build(planned, server, done),
+                # of somebody else's server only its answers tell
+                died=booted.death if server.kind.starts else str,
             )
