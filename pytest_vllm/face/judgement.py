@@ -83,8 +83,8 @@ def judge(
 def _left_open(item: pytest.Item, state: ServerState, exchanges: Sequence[str], *, passed: bool) -> str:
     """Why a check on a part of what it is about is undecided; empty when it is not.
 
-    It has not passed. Of a server that was gone for the rest it has not failed either: that it was gone is the
-    finding, and what one answer out of many is to show may have come later. The check that says so stands.
+    It has not passed. Of a server that was gone for the rest it has not failed either: that it was gone is
+    the finding, and what one answer out of many is to show may have come later. The check of that stands.
     """
     if DEATH in getattr(item, "fixturenames", ()):
         return ""

@@ -115,11 +115,16 @@ class Vigil:
     def __post_init__(self) -> None:
         """Nothing has come yet."""
         self._lost = self._silent = 0
-        #: Keys of what failed since the last answer: what of it the server's end explains.
-        self.unanswered: list[str] = []
+        #: What failed, and when by the wall clock, since a request was sent that was answered.
+        self._unanswered: dict[str, float] = {}
         self._token_at = self._heard_at = time.perf_counter()
         self._before = self.read()
         self._asking = asyncio.Lock()
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """Keys of what failed with nothing answered afterwards: the server's end explains it."""
+        return tuple(self._unanswered)
 
     async def clear(self) -> None:
         """Wait while it is asked whether the server lives: what is sent meanwhile may fail for that alone."""
@@ -140,7 +145,7 @@ class Vigil:
                 self.stopped = self.client.redactor.text(why)
                 return
             self._lost = self._silent = 0
-            self.unanswered.clear()
+            self._unanswered.clear()
 
     async def watch(self, waits: Callable[[], bool]) -> None:
         """Ask whether the server hangs when it has been quiet for long; return once `stopped` is set.
@@ -176,11 +181,17 @@ class Vigil:
         self._heard_at = now if recording.status is not None else self._heard_at
         if slow or _gone(recording):
             self._lost += not slow
-            self.unanswered.append(recording.key)
+            self._unanswered[recording.key] = recording.sent + recording.seconds
         elif recording.status is not None:
             self._lost = 0
-            if not self._silent:
-                self.unanswered.clear()
+            self._forget(recording)
+
+    def _forget(self, recording: Recording) -> None:
+        """The server answered what was sent after a failure: its end does not explain that failure."""
+        if self._silent and not generated_tokens(recording):
+            return  # a hung engine still refuses
+        ended = {key: at for key, at in self._unanswered.items() if at >= recording.sent}
+        self._unanswered = ended
 
     def _doubtful(self, recording: Recording) -> bool:
         if self._lost >= REFUSALS or self._silent >= self.crowd + REFUSALS:
