@@ -108,7 +108,8 @@ def between(before: Pressure, after: Pressure) -> Strain:
     seconds = max(after.at - before.at, 1e-3)
 
     def share(name: str, parts: int = 1) -> float:
-        return min(1.0, max(0.0, (getattr(after, name) - getattr(before, name)) / seconds / parts))
+        grown: float = getattr(after, name) - getattr(before, name)
+        return min(1.0, max(0.0, grown / seconds / parts))
 
     return Strain(
         stolen=share("stolen", after.processors),

@@ -273,7 +273,7 @@ class Vigil:
 
     def _smallest(self) -> Request:
         server, limit = self.server, self.patience.hung
-        bodies = {
+        bodies: dict[str, tuple[str, dict[str, object]]] = {
             "completions": ("/v1/completions", {"prompt": "Hello", "max_tokens": 1}),
             "chat": (
                 "/v1/chat/completions",

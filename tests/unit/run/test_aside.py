@@ -49,7 +49,7 @@ def test_a_full_disk_is_not_passed_over(tmp_path: Path) -> None:
     def full(_: Recording) -> Path:
         raise OSError(28, "no space left on device")
 
-    record.store.save = full  # type: ignore[method-assign]
+    record.store.save = full  # type: ignore[method-assign, assignment]
 
     with pytest.raises(OSError, match="no space left"):
         record([planned("a"), planned("b")], says_its_name)
