@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_vllm.face.options import Options
 
 #: Options that ask for the bundled checks when a person types them without a path.
-ASKING = ("profile", "url", "from", "replay", "check", "list", "suites")
+ASKING = ("profile", "url", "from", "replay", "check", "list", "plan", "suites")
 #: Ini keys by which a project says that it is about a server.
 ABOUT = ("profile", "url", "from", "replay", "suites")
 JOIN = "the bundled checks join by --vllm-suites, or vllm_suites = true in the ini file"

@@ -70,9 +70,10 @@ class Outcome:
 
     @property
     def unsettled(self) -> bool:
-        """Whether a check that the defect names is undecided, and none of them fails: a gate says so, too."""
+        """Whether a gate would say UNDECIDED, or none of the named checks fails and one is undecided."""
         named, failing = set(self.expected), {bare(key) for key in (*self.failed, *self.advisory)}
-        return not named & failing and bool(named & {bare(key) for key in self.open})
+        nothing = not (self.failed or self.boot) and bool(self.open)
+        return nothing or (not named & failing and bool(named & {bare(key) for key in self.open}))
 
     @property
     def diagnosed(self) -> bool:

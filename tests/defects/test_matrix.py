@@ -63,8 +63,10 @@ def test_a_check_that_nothing_breaks_is_told() -> None:
     [
         (outcome(failed=(), open={"chat.a": "this machine was busy"}), True),
         (outcome(open={"chat.a[two]": "this machine was busy"}), False),
-        (outcome(failed=(), open={"chat.b": "this machine was busy"}), False),
+        (outcome(failed=(), open={"chat.b": "this machine was busy"}), True),
+        (outcome(failed=("chat.b",), open={"chat.c": "this machine was busy"}), False),
+        (outcome(failed=()), False),
     ],
 )
-def test_only_a_defect_whose_own_check_is_undecided_is_judged_again(one: Outcome, unsettled: bool) -> None:
+def test_only_a_defect_that_is_undecided_is_judged_again(one: Outcome, unsettled: bool) -> None:
     assert one.unsettled is unsettled

@@ -59,15 +59,27 @@ class GateRun:
 ELSEWHERE = "not started here"
 
 
+#: Within the reason of a long exchange that the measured speed leaves no time for.
+TOO_SLOW = " s a token: "
+
+
 def otherwise(one: GateRun, other: GateRun, for_a_reason: str = "(?!)") -> dict[str, str]:
     """What the other run says otherwise, except what it did not ask for one of these reasons.
 
-    Speeds left out: one near what is usual is decided in one run and not in the next.
+    Speeds left out: one near what is usual is decided in one run and not in the next; so is what either run
+    found too slow to ask.
     """
+    slow = {
+        row["check"]
+        for row in (*one.report["results"], *other.report["results"])
+        if row["verdict"] == "not-run" and TOO_SLOW in row["reason"]
+    }
     rows = {
         row["check"]: row
         for row in other.report["results"]
-        if row["family"] != "performance" and not row["check"].startswith("throughput.")
+        if row["family"] != "performance"
+        and not row["check"].startswith("throughput.")
+        and row["check"] not in slow
     }
     return {
         check: f"{one.verdicts.get(check)} -> {row['verdict']}: {row['reason']}"

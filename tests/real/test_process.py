@@ -25,7 +25,8 @@ def test_a_process_is_go(image: str, gate_on_container: GateRun, tmp_path: Path)
 
     assert run.exit == 0, run.text
     assert len(run.verdicts) > 1000
-    assert otherwise(gate_on_container, run) == {}
+    # the variable that names its Python begins as vLLM's own do, and vLLM warns of it
+    assert otherwise(gate_on_container, run).keys() == {"startup.quiet[variable-unknown]"}
     assert [
         one for one in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(one.info["cmdline"] or ())
     ] == []

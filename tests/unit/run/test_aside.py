@@ -46,7 +46,8 @@ def test_a_slow_disk_does_not_hold_the_recording_up(tmp_path: Path) -> None:
 def test_a_full_disk_is_not_passed_over(tmp_path: Path) -> None:
     record = Run(tmp_path)
 
-    def full(_: Recording) -> Path:
+    def full(recording: Recording) -> Path:
+        del recording
         raise OSError(28, "no space left on device")
 
     record.store.save = full  # type: ignore[method-assign, assignment]
