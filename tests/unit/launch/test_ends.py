@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -117,15 +118,17 @@ def test_something_that_speaks_no_http() -> None:
         port = listening.getsockname()[1]
 
         def answer() -> None:
-            for _ in range(2):
-                connection, _address = listening.accept()
-                with connection:
-                    connection.sendall(b"220 smtp ready\r\n")
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _address = listening.accept()
+                    with connection:
+                        connection.sendall(b"220 smtp ready\r\n")
 
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(BootError, match="does not speak HTTP"):
             check_reachable(f"http://127.0.0.1:{port}")
+        listening.shutdown(socket.SHUT_RDWR)
         thread.join()
 
 

@@ -13,7 +13,6 @@ from pytest_vllm.run.plan import Planned
 from pytest_vllm.run.recorder import record_all
 from pytest_vllm.run.vigil import Patience
 from pytest_vllm.wire.client import WireClient
-from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
 from pytest_vllm.wire.server import Server
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_vllm.run.pace import RecordingReport
+    from pytest_vllm.wire.failure import Failure
 
 
 #: A hung or dead server is found out about within a second.
