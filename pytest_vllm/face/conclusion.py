@@ -165,6 +165,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     doubts = [
         *session.account.doubts(session.results, own=ran, faulty=len(session.faulty)),
         *lost_checks(session, results),
+        *_told_to_end(session),
     ]
     how = {"counting": session.counting, "alone": session.account.alone}
     decided = decide(results, own=counted(session.own, **how), strict=session.options.strict)
@@ -201,6 +202,12 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     _write(record, session)
     write_extract(session, record)
     return decision.exit_code
+
+
+def _told_to_end(session: GateSession) -> list[str]:
+    """That a signal ended the run, which has then not seen everything."""
+    ended = session.gate.run.ended if session.gate else []
+    return [f"the run was told to end by {ended[0]}"] if ended else []
 
 
 def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, Any]:

@@ -45,6 +45,7 @@ async def record_all(
     scraper: Scraper | None = None,
     died: Callable[[], str] = str,
     patience: Patience | None = None,
+    told: Callable[[], str] = str,
 ) -> RecordingReport:
     """Record the plan.
 
@@ -65,6 +66,7 @@ async def record_all(
         scraper: waits for idleness and scrapes `/metrics`; by default one over `client`.
         died: how the server ended, in words, by its launcher; empty while it knows of no end.
         patience: how long a server that gives no answers is waited for.
+        told: why this run is to end, in words; empty while it is not.
 
     Raises ValueError when the plan has a cycle or names a dependency that nobody recorded.
     """
@@ -77,7 +79,7 @@ async def record_all(
         build=build,
         scraper=scraper or Scraper(client),
         sizes=Sizes(server, client),
-        vigil=Vigil(server, client, died, max(1, concurrency), patience or Patience()),
+        vigil=Vigil(server, client, died, max(1, concurrency), patience or Patience(), told=told),
         total=len(plan),
         concurrency=max(1, concurrency),
     )

@@ -101,6 +101,7 @@ class Vigil:
         crowd: how many exchanges are open at once.
         patience: how long is waited for what.
         read: this machine's pressure now.
+        told: why this run is to end, in words; empty while it is not.
     """
 
     server: Server
@@ -109,6 +110,7 @@ class Vigil:
     crowd: int = 1
     patience: Patience = field(default_factory=Patience)
     read: Callable[[], Pressure] = pressure.read
+    told: Callable[[], str] = str
     stopped: str = ""
     stills: list[Still] = field(default_factory=list)
 
@@ -155,7 +157,10 @@ class Vigil:
         """
         quiet, idle_at = self.patience.quiet, time.perf_counter()
         while not self.stopped:
-            await asyncio.sleep(min(1.0, quiet / 4))
+            await asyncio.sleep(min(0.5, quiet / 4))
+            if told := self.told():
+                self.stopped = told
+                return
             now = time.perf_counter()
             idle_at = idle_at if waits() else now
             heard = max(self._token_at, self._heard_at, self.client.pulse.at, idle_at)

@@ -50,7 +50,7 @@ def test_a_full_disk_is_not_passed_over(tmp_path: Path) -> None:
         del recording
         raise OSError(28, "no space left on device")
 
-    record.store.save = full  # type: ignore[method-assign, assignment]
+    record.store.save = full  # type: ignore[method-assign]
 
     with pytest.raises(OSError, match="no space left"):
         record([planned("a"), planned("b")], says_its_name)

@@ -207,3 +207,22 @@ def test_a_slow_server_does_not_hang(record: Run, sign: str) -> None:
 
     assert report.stopped == ""
     assert set(record.failures) == {Failure.TIMEOUT_FIRST_BYTE}
+
+
+def test_a_run_that_is_told_to_end_keeps_what_it_has(record: Run) -> None:
+    """A CI job's time limit: what is in flight is given up, the rest not sent, all of it on disk."""
+    told: list[str] = []
+
+    async def handler(call: Call) -> None:
+        if call.path in ("/e0", "/e1"):
+            await says_its_name(call)
+        else:
+            told.append("the run was told to end by SIGTERM")
+            await call.closed_by_client()
+
+    record.told = lambda: told[0] if told else ""
+    report = record([planned(f"e{number}") for number in range(9)], handler, concurrency=1)
+
+    assert report.stopped == "the run was told to end by SIGTERM"
+    assert record.failures == {None: 2, Failure.GIVEN_UP: 1, Failure.STOPPED: 6}
+    assert record.store.get("e8").error == "not sent: the run was told to end by SIGTERM"

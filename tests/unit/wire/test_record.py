@@ -52,6 +52,7 @@ class Run:
         self.report: RecordingReport | None = None
         self.died: Callable[[], str] = str
         self.patience = QUICK
+        self.told: Callable[[], str] = str
 
     def on_done(self, one: Planned, recording: Recording, done: int, total: int) -> None:
         assert self.store.get(one.key) == recording
@@ -86,6 +87,7 @@ class Run:
                 scraper=Scraper(client, deadline=0.2, pause=0.0, grace=0.05),
                 died=self.died,
                 patience=self.patience,
+                told=self.told,
             )
         return self.report
 
