@@ -339,7 +339,7 @@ class _Recorder:
             self.scribe.give(lambda key=key: self._explain(key, why))  # type: ignore[misc]
 
     def _explain(self, key: str, why: str) -> None:
-        if key in self._done and (found := self.store.get(key)).failure is not Failure.STOPPED:
+        if key in self._seconds and (found := self.store.get(key)).failure is not Failure.STOPPED:
             self.store.save(found.with_response(status=None, error=why, failure=Failure.GIVEN_UP))
 
     def _keep(self, planned: Planned, recording: Recording) -> None:
