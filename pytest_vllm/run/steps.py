@@ -63,6 +63,7 @@ def probed(booted: BootedServer, demand: Demand) -> ServerState:
             api_key=booted.api_key,
             first=first if plan else None,
             described=described,
+            ended=booted.ended,
         )
     )
     booted.run.progress.probed(found, profile.expect.capabilities)
