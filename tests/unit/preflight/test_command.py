@@ -46,6 +46,25 @@ def test_a_good_profile_exits_with_0(project: Path, capsys: pytest.CaptureFixtur
     assert "error" not in capsys.readouterr().out
 
 
+def test_several_profiles_are_checked_at_once(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each in its turn; the worst is the exit status, and one that cannot be read hides no other."""
+    assert main(["preflight", "h100-fp8", "bad"]) == 1
+    assert main(["preflight", "nothing-so-called", "bad", "h100-fp8"]) == 4
+
+    said = capsys.readouterr()
+    last = [line.partition(":")[0] for line in said.out.splitlines() if "not judged" in line]
+    assert last == ["h100-fp8", "bad", "bad", "h100-fp8"]
+    assert "nothing-so-called" in said.err
+
+
+@pytest.mark.parametrize("option", ["--json", "--sarif=x", "--fix=x"])
+def test_one_file_is_of_one_profile(option: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What would be overwritten, or be two documents, is refused."""
+    assert main(["preflight", "bad", "h100-fp8", option]) == 4
+    assert "takes one profile, and 2 are named" in capsys.readouterr().err
+    assert not (project / "x").exists()
+
+
 def test_fixing_in_place(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The profile's own file; a second look finds no error."""
     file = project / "vllm-profiles" / "bad.toml"

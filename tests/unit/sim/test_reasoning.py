@@ -111,3 +111,15 @@ def test_thoughts_can_be_left_out(simulated: Callable[..., Client]) -> None:
 
     assert not message["reasoning"]
     assert "Paris" in message["content"]
+
+
+@pytest.mark.parametrize("parser", [(), ("--reasoning-parser", "qwen3")])
+def test_hot_thinkers_begin_differently(simulated: Callable[..., Client], parser: tuple[str, ...]) -> None:
+    """At a temperature of 2 few of sixteen choices begin alike, thoughts in the text or apart."""
+    sim = simulated("Qwen/Qwen3-8B", "--served-model-name", "thinker", "--max-model-len", "4096", *parser)
+    choices = sim.chat("Tell me a story.", n=16, max_tokens=6, temperature=2.0).json["choices"]
+    texts = {
+        f"{one['message'].get('reasoning') or ''}{one['message'].get('content') or ''}" for one in choices
+    }
+
+    assert len(texts) > 12
