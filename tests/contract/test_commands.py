@@ -21,7 +21,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*
 FENCE = re.compile(
     r"^```(?:sh|shell|console|yaml|ini|groovy)\n(.*?)^```$|((?:^ {4}[^\n]*\n)+)", re.DOTALL | re.MULTILINE
 )
-#: A program where a command begins: at a line's begin, after what joins commands, or in the quotes of a recipe.
+#: Where a command begins: at the begin of a line, after what joins commands, or in the quotes of a recipe.
 START = re.compile(r"(?:^|&&|\||;|run:|'|- |=)\s*(?:\$ )?(?:[\w/.]*bin/)?(pytest|pytest-vllm)(?= |$)")
 
 
