@@ -19,7 +19,7 @@ from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.launch.tracebacks import Raised, raised, root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from pytest_vllm.launch.protocol import Exit
 
@@ -30,7 +30,9 @@ _WORD = re.compile(r"[\w.-]+")
 _PLACE = re.compile(r"\{(\w+)\}")
 
 _CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG)\b")
-_WARNING = re.compile(r"^(?:\([^)]*\)\s*)*WARNING\b|^Failed to import from ")
+_WARNING = re.compile(
+    r"^(?:\([^)]*\)\s*)*WARNING\b|^Failed to import from |\b\w*Warning: |thrown while requesting|\bRetrying in \d"
+)
 
 
 @dataclass(frozen=True)
@@ -54,17 +56,28 @@ def root_cause(lines: Sequence[str], *, hung: bool = False) -> Found | None:
         hung: the server runs, but its start does not go on.
     """
     texts = [plain(line) for line in lines]
-    found = _by_words(texts)
-    if found is not None and not found.cause.symptom and not _WARNING.match(found.line):
+    errors = raised(texts)
+    found = _by_words(texts, {one.number for one in errors if one.aside})
+    if found is not None and found.cause.follows and _unknown_before(found, errors):
+        found = None
+    if found is not None and not found.cause.symptom and not _WARNING.search(found.line):
         return found
-    return _by_kind(texts, hung=hung) or found
+    return _by_kind(texts, errors, hung=hung) or found
 
 
-def _by_words(lines: Sequence[str]) -> Found | None:
+def _unknown_before(found: Found, errors: Sequence[Raised]) -> bool:
+    """Whether something was raised before that nobody knows: what follows may follow from it."""
+    before = (one for one in errors if one.number < found.number and not one.wrapper)
+    return any(_kind_of(one, "") is None and one.text not in found.line for one in before)
+
+
+def _by_words(lines: Sequence[str], aside: Container[int]) -> Found | None:
     symptom = None
     for number, line in _telling(lines):
+        if number in aside:
+            continue
         for found in _matches(number, line):
-            if not found.cause.symptom and not _WARNING.match(line):
+            if not found.cause.symptom and not _WARNING.search(line):
                 # the warning that told the same cause before names it best
                 same = symptom is not None and symptom.cause == found.cause
                 return symptom if same else _narrowed(lines, found)
@@ -84,14 +97,18 @@ def _narrowed(lines: Sequence[str], found: Found) -> Found:
     return (_kind_of(one, "") if one else None) or found
 
 
-def _by_kind(lines: Sequence[str], *, hung: bool) -> Found | None:
-    phase = phase_of(lines)
-    for one in raised(lines):
-        if not one.wrapper and (found := _kind_of(one, phase)):
+def _by_kind(lines: Sequence[str], errors: Sequence[Raised], *, hung: bool) -> Found | None:
+    phase, unknown = phase_of(lines), False
+    for one in errors:
+        found = None if one.wrapper else _kind_of(one, phase)
+        if found is not None and not (unknown and found.cause.follows):
             return found
+        unknown = unknown or not (one.wrapper or found)
     for kind in kinds():
+        if kind.line is None or (unknown and kind.cause.follows):
+            continue
         for number, line in enumerate(lines, 1):
-            if kind.line is not None and kind.line.search(unprefixed(line)):
+            if kind.line.search(unprefixed(line)) and not _CALM.match(line):
                 return _of(kind, number, line)
     return _where_it_hangs(lines) if hung else None
 

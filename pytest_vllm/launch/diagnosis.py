@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _TELLING = 3
 _WIDEST = 400
+_FAILED = re.compile(r"^(?:\([^)]*\)\s*)*(?:ERROR|CRITICAL)\b")
 
 
 class Sure(StrEnum):
@@ -100,7 +102,8 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
     phase, warnings, known = phase_of(texts), tuple(startup_warnings(texts)), known_in(texts)
     begin = _after_start(texts)
     late = ["" if number < begin else text for number, text in enumerate(texts)]
-    found = root_cause(late, hung=hung is not False and phase != STARTED)
+    stands = hung or (hung is None and phase != STARTED and not _troubled(late))
+    found = root_cause(late, hung=stands)
     failed = hung or (ended is not None and (ended.status not in {0, None} or ended.oom or ended.signal))
     if ended is not None and (found is None or found.cause.symptom or ended.oom):
         found = by_status(ended) or found
@@ -127,7 +130,7 @@ def _after_start(texts: Sequence[str]) -> int:
 
 def _troubled(texts: Sequence[str]) -> bool:
     """Whether anything but warnings says that something failed."""
-    return bool(raised(texts)) or any(" ERROR " in f" {text}" or "CRITICAL" in text for text in texts)
+    return bool(raised(texts)) or any(_FAILED.match(text) for text in texts)
 
 
 def _only_warns(texts: Sequence[str], found: Found) -> bool:
