@@ -57,10 +57,10 @@ def root_cause(lines: Sequence[str], *, hung: bool = False) -> Found | None:
     """
     texts = [plain(line) for line in lines]
     errors = raised(texts)
-    found = _by_words(texts, {one.number for one in errors if one.aside})
+    found, firm = _by_words(texts, {one.number for one in errors if one.aside})
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None
-    if found is not None and not found.cause.symptom and not _WARNING.search(found.line):
+    if found is not None and firm:
         return found
     return _by_kind(texts, errors, hung=hung) or found
 
@@ -71,7 +71,8 @@ def _unknown_before(found: Found, errors: Sequence[Raised]) -> bool:
     return any(_kind_of(one, "") is None and one.text not in found.line for one in before)
 
 
-def _by_words(lines: Sequence[str], aside: Container[int]) -> Found | None:
+def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None, bool]:
+    """The first cause whose words a log holds; and whether more than a symptom, or a warning, says so."""
     symptom = None
     for number, line in _telling(lines):
         if number in aside:
@@ -80,9 +81,9 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> Found | None:
             if not found.cause.symptom and not _WARNING.search(line):
                 # the warning that told the same cause before names it best
                 same = symptom is not None and symptom.cause == found.cause
-                return symptom if same else _narrowed(lines, found)
+                return (symptom if same else _narrowed(lines, found)), True
             symptom = symptom or found
-    return symptom
+    return symptom, False
 
 
 #: Causes that say less than the frames do.
@@ -98,19 +99,28 @@ def _narrowed(lines: Sequence[str], found: Found) -> Found:
 
 
 def _by_kind(lines: Sequence[str], errors: Sequence[Raised], *, hung: bool) -> Found | None:
-    phase, unknown = phase_of(lines), False
+    phase, unknown, found = phase_of(lines), False, None
     for one in errors:
-        found = None if one.wrapper else _kind_of(one, phase)
-        if found is not None and not (unknown and found.cause.follows):
-            return found
-        unknown = unknown or not (one.wrapper or found)
+        kind = None if one.wrapper else _kind_of(one, phase)
+        if kind is not None and not (unknown and kind.cause.follows):
+            found = kind
+            break
+        unknown = unknown or not (one.wrapper or kind)
+    said = None if found and not found.cause.symptom else _by_line(lines)
+    if said is not None and said.cause.follows and (unknown or found):
+        said = None
+    if found is None or (said is not None and said.number < found.number):
+        found = said or found
+    return found or (_where_it_hangs(lines) if hung else None)
+
+
+def _by_line(lines: Sequence[str]) -> Found | None:
+    """A kind that single lines tell, what a program says that raises nothing."""
     for kind in kinds():
-        if kind.line is None or (unknown and kind.cause.follows):
-            continue
         for number, line in enumerate(lines, 1):
-            if kind.line.search(unprefixed(line)) and not _CALM.match(line):
+            if kind.line is not None and kind.line.search(unprefixed(line)):
                 return _of(kind, number, line)
-    return _where_it_hangs(lines) if hung else None
+    return None
 
 
 def _kind_of(one: Raised, phase: str) -> Found | None:
@@ -226,10 +236,10 @@ def _matches(number: int, line: str) -> Iterator[Found]:
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:
-    """Named groups, `name2` standing in for an empty `name`."""
+    """Named groups, `name2` and `name3` standing in for an empty `name`."""
     found: dict[str, str] = {}
     for name, text in match.groupdict().items():
-        plain = name.removesuffix("2")
+        plain = name.rstrip("23")
         found[plain] = found.get(plain) or (text or "").strip()
     return found
 

@@ -7,7 +7,7 @@ import re
 
 _COLOUR = re.compile(
     r"(?:\x1b|ESC|\^\[|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"  # as such, or as cat -v and rsyslog show it
-    r"|(?:#015|\^M)$"
+    r"|(?:#015|\^M)$|\s*│$"
 )
 _MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _STAMP = r"\[?\d{4}[-/]\d\d[-/]\d\d[T _-]\d\d:\d\d:\d\d(?:[.,:]\d+)?(?: ?Z| ?[+-]\d\d:?\d\d)?\]?"
@@ -23,6 +23,7 @@ _CARRIERS = re.compile(
     r"|\[\d+,\d+\]<std(?:out|err)>: ?"  # mpirun
     rf"|{_STAMP}[ \t](?!- )"  # --timestamps
     r"|[\w.-]+\s+\| ?"  # docker compose
+    r"|│ ?"  # a terminal's frame
     r")"
 )
 _OF_A_LOGGER = re.compile(rf"^{_STAMP} - vllm[\w.]* - ({_LEVELS}) - ")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _FRAME = re.compile(r'^\s+File "([^"]+)", line \d+, in (\S+)')
 _ERROR = re.compile(
-    r"^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Failure|Exit|Timeout|Interrupt)"
+    r"^((?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Failure|Exit|Timeout|Interrupt)|Exception)"
     r"|(?:[a-z_]\w*\.)+[A-Z]\w*[a-z]\w*(?=:))(?::\s*(.*)|\s*)$"
 )
 #: What says only that something else failed.
@@ -68,7 +68,7 @@ def raised(lines: Sequence[str]) -> list[Raised]:
         if _HANDLED.match(line):
             continue
         if frame := _FRAME.match(text):
-            frames.setdefault(process, []).append(f"{frame[1]}:{frame[2]}")
+            frames.setdefault(process, []).append(f"{frame[1].replace(chr(92), '/')}:{frame[2]}")
         elif _ASIDE.match(text):
             aside.add(process)
         elif error := _ERROR.match(text):
