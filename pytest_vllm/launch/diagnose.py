@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.kinds import Kind, kinds
-from pytest_vllm.launch.logtext import plain, unprefixed
+from pytest_vllm.launch.logtext import plain, spread, unprefixed
 from pytest_vllm.launch.phases import PhaseReader
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.launch.tracebacks import Raised, raised, root
@@ -31,7 +31,8 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 _CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG)\b")
 _WARNING = re.compile(
-    r"^(?:\([^)]*\)\s*)*WARNING\b|^Failed to import from |\b\w*Warning: |thrown while requesting|\bRetrying in \d"
+    r"^(?:\([^)]*\)\s*)*WARNING\b|^Failed to import from |\b\w*Warning: "
+    r"|thrown while requesting|\bRetrying in \d"
 )
 
 
@@ -55,14 +56,28 @@ def root_cause(lines: Sequence[str], *, hung: bool = False) -> Found | None:
         lines: the log, with whatever prefixes it was carried.
         hung: the server runs, but its start does not go on.
     """
-    texts = [plain(line) for line in lines]
+    records = spread(lines)
+    found = _cause_of([text for _, text in records], hung=hung)
+    return replace(found, number=records[found.number - 1][0]) if found and found.number else found
+
+
+def _cause_of(texts: Sequence[str], *, hung: bool) -> Found | None:
     errors = raised(texts)
     found, firm = _by_words(texts, {one.number for one in errors if one.aside})
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None
     if found is not None and firm:
         return found
-    return _by_kind(texts, errors, hung=hung) or found
+    kind = _by_kind(texts, errors, hung=hung)
+    if kind is None and found is not None and only_warns(found.line):
+        unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
+        return None if unknown else found
+    return kind or found
+
+
+def only_warns(line: str) -> bool:
+    """Whether a line warns of something, and says nothing of a failure."""
+    return bool(_WARNING.search(line))
 
 
 def _unknown_before(found: Found, errors: Sequence[Raised]) -> bool:
@@ -78,7 +93,7 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None
         if number in aside:
             continue
         for found in _matches(number, line):
-            if not found.cause.symptom and not _WARNING.search(line):
+            if not found.cause.symptom and not only_warns(line):
                 # the warning that told the same cause before names it best
                 same = symptom is not None and symptom.cause == found.cause
                 return (symptom if same else _narrowed(lines, found)), True
@@ -158,7 +173,7 @@ def _telling(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         text = unprefixed(line)
         usage = text.startswith("usage: ") or (usage and text.startswith(" "))
         quoted = source and text.startswith("    ")
-        source = quoted or text.startswith('  File "')
+        source = quoted or text.lstrip().startswith('File "')
         if not (usage or quoted or source or _CALM.match(line)):
             yield number, line
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.launch.diagnose import by_status, phase_of, root_cause
+from pytest_vllm.launch.diagnose import by_status, only_warns, phase_of, root_cause
 from pytest_vllm.launch.knownfaults import known_in
-from pytest_vllm.launch.logtext import plain, unprefixed
+from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.launch.phases import STARTED, step_of
 from pytest_vllm.launch.tracebacks import WRAPPER, raised
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _TELLING = 3
 _WIDEST = 400
+_BEGINS = "vLLM API server version"
 _FAILED = re.compile(r"^(?:\([^)]*\)\s*)*(?:ERROR|CRITICAL)\b")
 
 
@@ -98,9 +99,11 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
         ended: how the server ended, None when that is not known.
         hung: whether it runs and its start does not go on; None when that is not known.
     """
-    texts = [plain(line) for line in lines]
-    phase, warnings, known = phase_of(texts), tuple(startup_warnings(texts)), known_in(texts)
-    begin = _after_start(texts)
+    records = spread(lines)
+    texts = [text for _, text in records]
+    warnings = tuple(replace(one, number=records[one.number - 1][0]) for one in startup_warnings(texts))
+    phase, known = phase_of(texts), known_in(texts)
+    begin = max(_after_start(texts), _last_try(texts))
     late = ["" if number < begin else text for number, text in enumerate(texts)]
     stands = hung or (hung is None and phase != STARTED and not _troubled(late))
     found = root_cause(late, hung=stands)
@@ -114,8 +117,9 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
     if found is None:
         means = f"the log names no cause that is known; it ends while {phase}"
         tries = ("read the log from its first error on; the lines here are the most telling",)
-        return Diagnosis(Sure.UNKNOWN, "", means, tries, _most_telling(late), phase, warnings, known)
-    quoted = ((found.number, _short(texts[found.number - 1])),) if found.number else ()
+        telling = tuple((records[number - 1][0], text) for number, text in _most_telling(late))
+        return Diagnosis(Sure.UNKNOWN, "", means, tries, telling, phase, warnings, known)
+    quoted = ((records[found.number - 1][0], _short(texts[found.number - 1])),) if found.number else ()
     sure = Sure.LIKELY if found.cause.symptom or _only_warns(texts, found) else Sure.CERTAIN
     return Diagnosis(sure, found.cause.id, found.means, found.tries, quoted, phase, warnings, known)
 
@@ -128,13 +132,19 @@ def _after_start(texts: Sequence[str]) -> int:
     return max(starts, default=0)
 
 
+def _last_try(texts: Sequence[str]) -> int:
+    """Index of the last of several starts that failed: a container that is started again keeps its log."""
+    tries = [number for number, text in enumerate(texts) if _BEGINS in text]
+    return next((n for n in reversed(tries[1:]) if _troubled(texts[n:]) or root_cause(texts[n:])), 0)
+
+
 def _troubled(texts: Sequence[str]) -> bool:
     """Whether anything but warnings says that something failed."""
-    return bool(raised(texts)) or any(_FAILED.match(text) for text in texts)
+    return any(not one.aside for one in raised(texts)) or any(_FAILED.match(text) for text in texts)
 
 
 def _only_warns(texts: Sequence[str], found: Found) -> bool:
-    return bool(found.number) and "WARNING" in texts[found.number - 1][:60]
+    return bool(found.number) and only_warns(texts[found.number - 1])
 
 
 def _most_telling(texts: Sequence[str]) -> tuple[tuple[int, str], ...]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _COLOUR = re.compile(
-    r"(?:\x1b|ESC|\^\[|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"  # as such, or as cat -v and rsyslog show it
+    r"(?:\x1b|ESC|\^\[|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"  # also as cat -v and rsyslog show it
     r"|(?:#015|\^M)$|\s*│$"
 )
 _MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -35,9 +39,12 @@ _BEFORE_VLLM = re.compile(
 )
 _PROCESS = r"\([A-Za-z][\w-]*(?:,? [^()]*?\bpid=[^)]*| \w+=[^)]*)?\) ?"
 _MESSAGE_KEYS = ("message", "msg", "log", "MESSAGE", "text")
+_TRACE_KEYS = ("exc_info", "exception", "traceback", "stack_trace", "exc_text")
+_KNOWN_LEVELS = frozenset({"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"})
 _PREFIX = re.compile(
     rf"^(?:{_PROCESS})*"
-    rf"(?:{_LEVELS}:?\s+"
+    r"(?:(?:INFO:     |(?:ERROR|DEBUG):    |WARNING:  "  # as uvicorn pads them
+    rf"|{_LEVELS}:? +(?=\d\d-\d\d |\[)|{_LEVELS}:? )"
     r"(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? )?(?:\[[^\]]*\]\s?|[\w./-]+\.py:\d+\]\s?)?)?"
     r"(?:\[rank\d+\]:\s?)?"
 )
@@ -54,6 +61,11 @@ def plain(line: str) -> str:
             break
         text = cut
     return _message(text) if text.startswith("{") else _BEFORE_VLLM.sub("", text)
+
+
+def spread(lines: Iterable[str]) -> list[tuple[int, str]]:
+    """Every line as vLLM wrote it, with the number of its record: one of JSON can hold a whole traceback."""
+    return [(number, text) for number, line in enumerate(lines, 1) for text in plain(line).split("\n")]
 
 
 def unprefixed(line: str) -> str:
@@ -79,7 +91,8 @@ def _message(text: str) -> str:
         return text
     words = next((record[key] for key in _MESSAGE_KEYS if isinstance(record.get(key), str)), text)
     words = _COLOUR.sub("", words).rstrip()
-    level = record.get("level", record.get("levelname", ""))
-    if isinstance(level, str) and level.upper() in {"INFO", "DEBUG", "WARNING"} and words != text:
-        return f"{level.upper()} {words}"
-    return words
+    level = record.get("level", record.get("levelname", record.get("severity", "")))
+    if isinstance(level, str) and level.upper() in _KNOWN_LEVELS and words != text:
+        words = f"{level.upper()} {words}"
+    raised = next((record[key] for key in _TRACE_KEYS if isinstance(record.get(key), str)), "")
+    return f"{words}\n{raised.rstrip()}" if raised else words

@@ -11,7 +11,7 @@ from pytest_vllm.launch.logtext import owner, unprefixed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FRAME = re.compile(r'^\s+File "([^"]+)", line \d+, in (\S+)')
+_FRAME = re.compile(r'^\s*File "([^"]+)", line \d+, in (\S+)')
 _ERROR = re.compile(
     r"^((?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Failure|Exit|Timeout|Interrupt)|Exception)"
     r"|(?:[a-z_]\w*\.)+[A-Z]\w*[a-z]\w*(?=:))(?::\s*(.*)|\s*)$"
@@ -19,8 +19,9 @@ _ERROR = re.compile(
 #: What says only that something else failed.
 WRAPPER = re.compile(
     r"Engine core initialization failed|EngineDeadError|MQEngineDeadError|Executor failed|"
-    r"Engine(?:Core| process| loop| background task)? ?(?:failed to start|encountered|failed|\(pid \d+\) died)|"
-    r"WorkerProc (?:failed|initialization failed)|See (?:root cause|stack trace) above|Worker failed with error|"
+    r"Engine(?:Core| process| loop| background task)? ?(?:failed|encountered|\(pid \d+\) died)|"
+    r"WorkerProc (?:failed|initialization failed)|See (?:root cause|stack trace) above|"
+    r"Worker failed with error|"
     r"Error raised in subprocess|failed to be inspected|Loading lora \S+ failed\W*$|Error in model execution|"
     r"Call to \w+ method failed|'vllm\.model_executor\.models\.registry'|RuntimeError: cancelled$|"
     r"ChildFailedError|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"

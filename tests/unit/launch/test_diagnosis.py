@@ -14,7 +14,7 @@ from pytest_vllm.cli import main
 from pytest_vllm.launch.causes import causes
 from pytest_vllm.launch.diagnosis import Sure, diagnose
 from pytest_vllm.launch.kinds import kinds
-from pytest_vllm.launch.logtext import owner, plain
+from pytest_vllm.launch.logtext import owner, plain, unprefixed
 from pytest_vllm.launch.protocol import Exit
 
 if TYPE_CHECKING:
@@ -81,6 +81,43 @@ def stored(lines: list[str]) -> list[str]:
     return [json.dumps({"log": f"{line}\n", "stream": "stderr"}) for line in lines]
 
 
+def stamped(lines: list[str]) -> list[str]:
+    """As `kubectl logs --timestamps` shows them."""
+    return [f"2026-08-17T18:42:18.000000012Z {line}" for line in lines]
+
+
+def written(lines: list[str]) -> list[str]:
+    """As containerd writes them on its node."""
+    return [f"2026-08-17T18:42:18.012+02:00 stderr F {line}" for line in lines]
+
+
+def relayed(lines: list[str]) -> list[str]:
+    """As a program shows them that runs vLLM as its child, and logs what the child says."""
+    return [f"2026-08-17 18:42:18,012 - gate.child - INFO - {line}" for line in lines]
+
+
+def escaped(lines: list[str]) -> list[str]:
+    """As rsyslog keeps colours and carriage returns."""
+    return [f"#033[1;36m{line}#033[0;0m#015" for line in lines]
+
+
+def framed(lines: list[str]) -> list[str]:
+    """As they are copied from a terminal with a frame."""
+    return [f"│ {line}   │" for line in lines]
+
+
+def recorded(lines: list[str]) -> list[str]:
+    """As JSON loggers write them, a record a line."""
+    return [json.dumps({"message": line, "time": "18:42:18"}) for line in lines]
+
+
+def began_before(lines: list[str]) -> list[str]:
+    """Behind the log of an earlier start in the same container, which failed otherwise."""
+    begin = "INFO 11-27 20:49:00 [api_server.py:1] vLLM API server version 0.30.0"
+    other = "ERROR 11-27 20:49:01 [core.py:9] OSError: [Errno 24] Too many open files"
+    return [begin, other, "vllm-1 exited with code 1 (restarting)", begin, *lines]
+
+
 def noisy(lines: list[str]) -> list[str]:
     """With calm lines between, from a process of its own."""
     chance = random.Random(7)  # noqa: S311
@@ -106,7 +143,22 @@ def headless(lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize(
     "alter",
-    [coloured, composed, journalled, podded, stored, noisy, moved, headless],
+    [
+        coloured,
+        composed,
+        journalled,
+        podded,
+        stored,
+        stamped,
+        written,
+        relayed,
+        escaped,
+        framed,
+        recorded,
+        noisy,
+        moved,
+        headless,
+    ],
     ids=lambda one: one.__name__,
 )
 def test_altered_logs(alter: Callable[[list[str]], list[str]]) -> None:
@@ -119,6 +171,118 @@ def test_altered_logs(alter: Callable[[list[str]], list[str]]) -> None:
             wrong[path.stem] = (found.cause, expected.cause)
 
     assert not wrong
+
+
+def test_an_earlier_start_is_not_this_one() -> None:
+    """The last start that failed counts."""
+    wrong = {}
+    for path in FAILED:
+        expected, found = diagnose(lines_of(path)), diagnose(began_before(lines_of(path)))
+        if found.cause != expected.cause:
+            wrong[path.stem] = found.cause
+
+    assert not wrong
+
+
+@pytest.mark.parametrize("kept", [50, 30, 15])
+def test_cut_logs_mislead_nobody(kept: int) -> None:
+    """The end alone names the same cause, or says that it does not know."""
+    wrong = {}
+    for path in FAILED:
+        lines = lines_of(path)
+        expected, found = diagnose(lines), diagnose(lines[-kept:])
+        if found.cause not in {"", expected.cause}:
+            wrong[path.stem] = found.cause
+
+    assert not wrong
+
+
+def ranks(lines: list[str]) -> list[str]:
+    """The same from two workers at once, the second a line behind the first."""
+    told = [line for line in (unprefixed(plain(line)) for line in lines) if line.strip()]
+    stamp = "ERROR 11-27 20:50:01 [multiproc_executor.py:9]"
+    one = [f"(Worker_TP0 pid=70) {stamp} {line}" for line in told]
+    two = [f"(Worker_TP1 pid=71) {stamp} {line}" for line in told]
+    pairs = zip([*one, ""], ["", *two], strict=True)
+    return [line for pair in pairs for line in pair if line]
+
+
+def test_ranks_at_once() -> None:
+    """What several ranks write between each other's lines is told apart."""
+    wrong = {}
+    for case in UNSEEN:
+        lines = [line for line in case["log"].splitlines() if "File" in line and "INFO" not in line]
+        error = next((line for line in case["log"].splitlines() if "Error: " in line), "")
+        if "DEBUG" in error:
+            continue
+        if not lines or not error or case["log"].count("Error") != 1:
+            continue
+        expected, found = diagnose([*lines, error]), diagnose(ranks([*lines, error]))
+        if found.cause != expected.cause:
+            wrong[case["thread"]] = (found.cause, expected.cause)
+
+    assert not wrong
+
+
+def test_record_with_a_traceback() -> None:
+    """JSON loggers put a whole traceback into one record; the record's number is told."""
+    trace = (
+        "Traceback (most recent call last):\n"
+        '  File "/v/vllm/lora/peft_helper.py", line 9, in _validate\n    raise ValueError(said)\n'
+        "ValueError: rank patterns are for others"
+    )
+    record = {"level": "ERROR", "message": "EngineCore failed to start.", "exc_info": trace}
+    found = diagnose([json.dumps({"level": "INFO", "message": "begins"}), json.dumps(record)])
+
+    assert (found.cause, found.quoted[0][0]) == ("lora-does-not-fit", 2)
+
+
+#: What good servers say, too, however it sounds.
+SCARY = (
+    '(APIServer pid=3) INFO:     10.0.0.7:51000 - "POST /v1/completions HTTP/1.1" 429 Too Many Requests',
+    '(APIServer pid=3) INFO:     10.0.0.7:51000 - "GET /v1/models HTTP/1.1" 401 Unauthorized',
+    "(EngineCore pid=7) WARNING 11-27 20:50:01 [x.py:1] CUDA out of memory in tuning, trying less",
+    "(EngineCore pid=7) INFO 11-27 20:50:01 [x.py:1] NCCL error handling is asynchronous",
+    "(EngineCore pid=7) INFO 11-27 20:50:01 [pynccl.py:70] vLLM is using nccl==2.27",
+    "(EngineCore pid=7) DEBUG 11-27 20:50:01 [x.py:1] ModuleNotFoundError: No module named 'libtpu'",
+    "[rank0]:[W1127 20:50:01.42 ProcessGroupNCCL.cpp:1524] Warning: destroy_process_group() was not called",
+    "/v/torch/cuda/__init__.py:61: FutureWarning: FlashAttention is not supported by the old name",
+    "/v/x.py:3: UserWarning: No space left on device would be an error here",
+    "  warnings.warn(",
+    "Exception ignored in: <function Weak.__del__ at 0x7f>",
+    "Traceback (most recent call last):",
+    '  File "/v/vllm/lora/pool.py", line 3, in __del__',
+    "ValueError: too late",
+    "Exception in thread Thread-2 (_report_usage_worker):",
+    "Traceback (most recent call last):",
+    '  File "/v/requests/adapters.py", line 700, in send',
+    "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='stats.vllm.ai', port=443): Max retries",
+    "HTTP Error 429 thrown while requesting HEAD of a file; Retrying in 1s [Retry 1/5].",
+)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before it started", "after it started"])
+def test_healthy_log_with_scary_words(*, late: bool) -> None:
+    """No cause is found where nothing failed."""
+    lines = lines_of(FOLDER / "healthy.log")
+    found = diagnose([*lines, *SCARY] if late else [*lines[:8], *SCARY, *lines[8:]])
+
+    assert (found.sure, found.cause) == (Sure.NO_FAULT, "")
+
+
+def test_what_follows_names_no_cause() -> None:
+    """The other ranks' complaints about a rank that died of something unknown."""
+    lines = [
+        "(Worker_TP1 pid=71) ERROR 11-27 20:50:01 [x.py:9] ZeroDivisionError: division by zero",
+        "(Worker_TP0 pid=70) ERROR 11-27 20:50:02 [x.py:9] torch.distributed.DistBackendError: NCCL error: x",
+        "(EngineCore pid=7) ERROR 11-27 20:50:03 [x.py:9] TimeoutError: RPC call to execute_model timed out.",
+        "(EngineCore pid=7) ERROR 11-27 20:50:03 [x.py:9] Worker proc VllmWorker-1 died unexpectedly.",
+        "(APIServer pid=3) KeyboardInterrupt: terminated",
+    ]
+    found = diagnose(lines)
+
+    assert (found.sure, found.cause) == (Sure.UNKNOWN, "")
+    assert "ZeroDivisionError" in found.quoted[0][1]
 
 
 def test_healthy_log() -> None:
