@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _TELLING = 3
 _WIDEST = 400
+_STALLED, _WAITS = 2, "No available shared memory broadcast block found"
 _BEGINS = "vLLM API server version"
 _FAILED = re.compile(r"^(?:\([^)]*\)\s*)*(?:ERROR|CRITICAL)\b")
 
@@ -105,12 +106,13 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
     phase, known = phase_of(texts), known_in(texts)
     begin = max(_after_start(texts), _last_try(texts))
     late = ["" if number < begin else text for number, text in enumerate(texts)]
-    stands = hung or (hung is None and phase != STARTED and not _troubled(late))
+    stalled = phase != STARTED or _stalled(late)
+    stands = hung or (hung is None and stalled and not _troubled(late))
     found = root_cause(late, hung=stands)
     failed = hung or (ended is not None and (ended.status not in {0, None} or ended.oom or ended.signal))
     if ended is not None and (found is None or found.cause.symptom or ended.oom):
         found = by_status(ended) or found
-    broken = _troubled(late)
+    broken = _troubled(late) or (found is not None and not _only_warns(texts, found))
     if phase == STARTED and not failed and not broken:
         words = "the server started, and its log names no fault"
         return Diagnosis(Sure.NO_FAULT, "", words, (), (), phase, warnings, known)
@@ -130,6 +132,12 @@ def _after_start(texts: Sequence[str]) -> int:
         number for number, text in enumerate(texts, 1) if (one := step_of(text)) and one.phase == STARTED
     ]
     return max(starts, default=0)
+
+
+def _stalled(texts: Sequence[str]) -> bool:
+    """Whether a server that runs ends with workers that do not answer, minute after minute."""
+    last = [text for text in texts if text][-_STALLED:]
+    return len(last) == _STALLED and all(_WAITS in text for text in last)
 
 
 def _last_try(texts: Sequence[str]) -> int:
