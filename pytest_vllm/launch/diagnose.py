@@ -29,9 +29,9 @@ _WIDEST = 400
 _WORD = re.compile(r"[\w.-]+")
 _PLACE = re.compile(r"\{(\w+)\}")
 
-_CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG)\b")
+_CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG|TRACE)\b")
 _WARNING = re.compile(
-    r"^(?:\([^)]*\)\s*)*WARNING\b|^Failed to import from |\b\w*Warning: "
+    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^Failed to import from |\b\w*Warning: "
     r"|thrown while requesting|\bRetrying in \d"
 )
 

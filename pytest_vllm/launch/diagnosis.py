@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 _TELLING = 3
 _WIDEST = 400
-_STALLED, _WAITS = 2, "No available shared memory broadcast block found"
+_STALLED, _WAITS = 3, "No available shared memory broadcast block found"
+_ANSWERED = re.compile(r'"POST /\S+ HTTP/[\d.]+" 200\b')
+_ENGINE = re.compile(
+    r"^\((?:Engine|Worker|Vllm|Ray)|\[?(?:core\w*|engine|client|multiproc\w*|async_llm\w*)\.py:\d"
+)
+_LOAD = re.compile(r"Running: (\d+) reqs")
 _BEGINS = "vLLM API server version"
 _FAILED = re.compile(r"^(?:\([^)]*\)\s*)*(?:ERROR|CRITICAL)\b")
 
@@ -105,8 +110,10 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
     warnings = tuple(replace(one, number=records[one.number - 1][0]) for one in startup_warnings(texts))
     phase, known = phase_of(texts), known_in(texts)
     begin = max(_after_start(texts), _last_try(texts))
+    begin = _served_on(texts, begin) if phase == STARTED else begin
     late = ["" if number < begin else text for number, text in enumerate(texts)]
-    stalled = phase != STARTED or _stalled(late)
+    ends = next((text for text in reversed(late) if text), "")
+    stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and _WAITS not in ends)
     stands = hung or (hung is None and stalled and not _troubled(late))
     found = root_cause(late, hung=stands)
     failed = hung or (ended is not None and (ended.status not in {0, None} or ended.oom or ended.signal))
@@ -134,10 +141,23 @@ def _after_start(texts: Sequence[str]) -> int:
     return max(starts, default=0)
 
 
-def _stalled(texts: Sequence[str]) -> bool:
-    """Whether a server that runs ends with workers that do not answer, minute after minute."""
+def _stalled(texts: Sequence[str], *, serving: bool) -> bool:
+    """Whether a log ends with an engine that waits for its workers, minute after minute.
+
+    An idle server says the same: only one that has requests to work on is stalled.
+    """
     last = [text for text in texts if text][-_STALLED:]
-    return len(last) == _STALLED and all(_WAITS in text for text in last)
+    loads = [int(found[1]) for text in texts if (found := _LOAD.search(text))]
+    waits = len(last) == _STALLED and all(_WAITS in text for text in last)
+    return waits and (not serving or bool(loads and loads[-1]))
+
+
+def _served_on(texts: Sequence[str], begin: int) -> int:
+    """Index behind what only single requests suffered from: the server answered others after it."""
+    served = max((n for n, text in enumerate(texts[begin:], begin) if _ANSWERED.search(text)), default=0)
+    between = [text for text in texts[begin:served] if _FAILED.match(text) or WRAPPER.search(text)]
+    others = any(_ENGINE.search(text) or WRAPPER.search(text) for text in between)
+    return served if served and not others and not _troubled(texts[served:]) else begin
 
 
 def _last_try(texts: Sequence[str]) -> int:

@@ -25,6 +25,8 @@ _CARRIERS = re.compile(
     rf"|{_STAMP} \| \w+ \| (?:stdout|stderr) \| ?"  # the same, with bars
     rf"|{_STAMP} \[\w+\] \(\w+\) "  # the same, with brackets
     r"|\[\d+,\d+\]<std(?:out|err)>: ?"  # mpirun
+    rf"|{_STAMP} +\w+ \w+::subprocess: ?"  # a Rust program's log of its child
+    rf"|{_STAMP} +(?=(?:TRACE|DEBUG|INFO|WARN|ERROR) )"  # and of itself
     rf"|{_STAMP}[ \t](?!- )"  # --timestamps
     r"|[\w.-]+\s+\| ?"  # docker compose
     r"|│ ?"  # a terminal's frame

@@ -26,7 +26,8 @@ WRAPPER = re.compile(
     r"Call to \w+ method failed|'vllm\.model_executor\.models\.registry'|RuntimeError: cancelled$|"
     r"ChildFailedError|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
 )
-#: A traceback after these is of a side thread, or of tidying up: the server goes on. Not so without the engine's own.
+#: A traceback after these is of a side thread, or of tidying up: the server goes on, but not without the
+#: engine's own threads.
 _ASIDE = re.compile(r"^Exception (?:in thread (?!.*\(process_)|ignored in\b)")
 _FOLLOWING = 12
 #: A traceback that is logged calmly was handled.

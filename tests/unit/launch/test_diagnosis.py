@@ -270,6 +270,35 @@ def test_healthy_log_with_scary_words(*, late: bool) -> None:
     assert (found.sure, found.cause) == (Sure.NO_FAULT, "")
 
 
+def test_an_idle_server_does_not_hang() -> None:
+    """It may say for hours that its workers wait, too."""
+    line = "(EngineCore pid=7) INFO 11-27 20:50:01 [x.py:1] No available shared memory broadcast block found"
+    load = "(APIServer pid=3) INFO 11-27 20:50:01 [x.py:1] Engine 000: Running: {} reqs, Waiting: 0 reqs"
+    lines = lines_of(FOLDER / "healthy.log")
+
+    assert diagnose([*lines, load.format(0), *4 * [line]]).sure is Sure.NO_FAULT
+    assert diagnose([*lines, load.format(1), *4 * [line]]).cause == "collective-hang"
+
+
+REFUSED = (
+    "(APIServer pid=3) ERROR 11-27 20:50:01 [serving_chat.py:26] Error in preprocessing prompt inputs",
+    '(APIServer pid=3) ERROR 11-27 20:50:01 [serving_chat.py:26]   File "/v/vllm/x.py", line 8, in _check',
+    "(APIServer pid=3) ERROR 11-27 20:50:01 [serving_chat.py:26] ValueError: the prompt is too long",
+)
+ANSWERED = '(APIServer pid=3) INFO:     10.0.0.7:51000 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+DIED = "(EngineCore pid=7) ERROR 11-27 20:50:01 [core.py:9] ZeroDivisionError: division by zero"
+
+
+def test_a_refused_request_is_no_fault() -> None:
+    """Of a server that answers the next one; an engine's error stays one."""
+    lines = lines_of(FOLDER / "healthy.log")
+
+    assert diagnose([*lines, *REFUSED, ANSWERED]).sure is Sure.NO_FAULT
+    assert diagnose([*lines, *REFUSED]).sure is Sure.UNKNOWN
+    assert diagnose([*lines, DIED, ANSWERED]).sure is Sure.UNKNOWN
+    assert diagnose([*lines, *REFUSED, ANSWERED, DIED]).sure is Sure.UNKNOWN
+
+
 def test_what_follows_names_no_cause() -> None:
     """The other ranks' complaints about a rank that died of something unknown."""
     lines = [
