@@ -131,10 +131,12 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], *, hung: bool) -> F
 
 def _by_line(lines: Sequence[str]) -> Found | None:
     """A kind that single lines tell, what a program says that raises nothing."""
+    bare = [unprefixed(line) for line in lines]
     for kind in kinds():
-        for number, line in enumerate(lines, 1):
-            if kind.line is not None and kind.line.search(unprefixed(line)):
-                return _of(kind, number, line)
+        if kind.line is not None:
+            number = next((n for n, line in enumerate(bare, 1) if kind.line.search(line)), 0)
+            if number:
+                return _of(kind, number, lines[number - 1])
     return None
 
 
