@@ -32,6 +32,7 @@ _CARRIERS = re.compile(
     r"|│ ?"  # a terminal's frame
     r")"
 )
+_LOGFMT = re.compile(r'time=\S+ level=\w+ msg="((?:[^"\\]|\\.)*)"')
 _OF_A_LOGGER = re.compile(rf"^{_STAMP} - vllm[\w.]* - ({_LEVELS}) - ")
 #: Whatever stands before the process or the level that vLLM itself writes.
 _BEFORE_VLLM = re.compile(
@@ -56,9 +57,10 @@ _OWNER = re.compile(_PROCESS)
 def plain(line: str) -> str:
     """The line as vLLM wrote it; a JSON record gives its message, with its level before it."""
     text = _COLOUR.sub("", line).rstrip()
-    text = _OF_A_LOGGER.sub(r"\1 ", text)
+    if found := _LOGFMT.match(text):
+        text = found[1].replace('\\"', '"').replace("\\\\", "\\")
     for _ in range(4):
-        cut = _CARRIERS.sub("", text, count=1)
+        cut = _CARRIERS.sub("", _OF_A_LOGGER.sub(r"\1 ", text), count=1)
         if cut == text:
             break
         text = cut

@@ -71,6 +71,14 @@ def recorded(lines: list[str]) -> list[str]:
     return [json.dumps({"message": line, "time": "18:42:18"}) for line in lines]
 
 
+def quoted(lines: list[str]) -> list[str]:
+    """As Go programs write what their child says."""
+    return [
+        f'time="2026-01-29T14:55:54Z" level=info msg={json.dumps(line, ensure_ascii=False)} component=vllm'
+        for line in lines
+    ]
+
+
 def began_before(lines: list[str]) -> list[str]:
     """Behind the log of an earlier start in the same container, which failed otherwise."""
     begin = "INFO 11-27 20:49:00 [api_server.py:1] vLLM API server version 0.30.0"
@@ -115,6 +123,7 @@ def headless(lines: list[str]) -> list[str]:
         escaped,
         framed,
         recorded,
+        quoted,
         noisy,
         moved,
         headless,
