@@ -53,6 +53,23 @@ without_skips() {
     ! tail -1 "$work/tests.txt" | grep -q skipped || { echo "tests were skipped: see their reasons above"; return 1; }
 }
 
+part_real() {
+    must "Docker, debootstrap and Podman" apt_install dockerd=docker.io docker=docker.io debootstrap=debootstrap podman=podman
+    must "Docker daemon" start_docker
+    must "image of vLLM $VLLM for the CPU" \
+        .venv/bin/python -m tests.real.image --rebuild --vllm "$VLLM" --work "$work/image"
+    step "the gate on a real vLLM in a container" \
+        gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-smollm2 --vllm-report="$work/report-docker"
+    step "the scripted gate on a real vLLM in a container" \
+        gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-scripted --vllm-report="$work/report-scripted"
+    step "three parsers of a real vLLM, in containers" \
+        .venv/bin/python -m tools.sweep --smoke --version "$VLLM" --folder "$work/sweeps"
+    step "a real vLLM: attach, refusals, reaping" \
+        without_skips env PYTEST_VLLM_REAL=1 PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
+        PYTEST_VLLM_SCRIPTED_REPORT="$work/report-scripted" \
+        .venv/bin/pytest tests -m "real or docker or podman"
+}
+
 # The gate's own image, from wheels alone: another user than root, no network, and nothing written but what it is given.
 gate_image() {
     local tag=pytest-vllm-gate:ci-$PYTEST_VLLM_CI status
@@ -65,22 +82,11 @@ gate_image() {
     return $status
 }
 
-part_real() {
-    must "Docker, debootstrap and Podman" apt_install dockerd=docker.io docker=docker.io debootstrap=debootstrap podman=podman
+part_image() {
+    must "Docker and debootstrap" apt_install dockerd=docker.io docker=docker.io debootstrap=debootstrap
     must "Docker daemon" start_docker
-    must "image of vLLM $VLLM for the CPU" \
-        .venv/bin/python -m tests.real.image --rebuild --vllm "$VLLM" --work "$work/image"
+    must "the base image" .venv/bin/python -m tests.real.image --rebuild --vllm "$VLLM" --work "$work/image"
     step "the gate's own image, against the simulator" gate_image
-    step "the gate on a real vLLM in a container" \
-        gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-smollm2 --vllm-report="$work/report-docker"
-    step "the scripted gate on a real vLLM in a container" \
-        gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-scripted --vllm-report="$work/report-scripted"
-    step "three parsers of a real vLLM, in containers" \
-        .venv/bin/python -m tools.sweep --smoke --version "$VLLM" --folder "$work/sweeps"
-    step "a real vLLM: attach, refusals, reaping" \
-        without_skips env PYTEST_VLLM_REAL=1 PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
-        PYTEST_VLLM_SCRIPTED_REPORT="$work/report-scripted" \
-        .venv/bin/pytest tests -m "real or docker or podman"
 }
 
 VLLM=${VLLM:-0.32.0}
