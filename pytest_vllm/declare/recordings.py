@@ -36,6 +36,11 @@ class Recordings:
             raise Undecided(f"{key} was not recorded in this run")
         return fitting([self._store.get(key)])[0]
 
+    def every(self) -> list[Recording]:
+        """Every recording of the run that fits the server, by key."""
+        found = [self._store.get(key) for key in self._keys]
+        return [one for one in found if one.failure is not Failure.UNFIT]
+
     def of(self, prefix: str) -> list[Recording]:
         """Every recording whose key begins so, by key, without those that do not fit the server.
 

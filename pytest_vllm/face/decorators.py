@@ -44,6 +44,7 @@ def check(
     tier: str = "smoke",
     exchanges: Sequence[str] = (),
     exclusive: bool = False,
+    every: bool = False,
 ) -> Callable[[F], F]:
     """Make a test function a check. Raises ValueError when the declaration is wrong.
 
@@ -56,10 +57,11 @@ def check(
         tier: the cheapest tier that runs it.
         exchanges: key prefixes of further exchanges to record, for checks over many: `chat.`.
         exclusive: runs alone on the server (measurements).
+        every: judges every recording of the run, whichever check wanted it.
     """
 
     def mark(function: F) -> F:
-        how = {"family": family, "needs": needs, "tier": tier, "exclusive": exclusive}
+        how = {"family": family, "needs": needs, "tier": tier, "exclusive": exclusive, "every": every}
         spec_of_check = checks.declared(id, level, function, spec=spec, exchanges=exchanges, **how)  # type: ignore[arg-type]
         marked: F = getattr(pytest.mark, MARK)(spec_of_check)(function)
         return marked
@@ -75,14 +77,18 @@ def exchange(
     restarted: bool = False,
     first: bool = False,
     anyway: bool = False,
-) -> Callable[[Callable[..., Request]], Any]:
+    spread: bool = False,
+    afterwards: bool = False,
+) -> Callable[[Callable[..., Any]], Any]:
     """Declare an exchange; the decorated name becomes a pytest fixture that gives its Recording.
 
     An exchange is a function from the server (and earlier recordings) to a Request. Parameters named like
-    other exchanges are its dependencies: it is built and sent once those have been recorded.
+    other exchanges are its dependencies: it is built and sent once those have been recorded. One that is
+    asked `afterwards` takes `recorded`, every recording so far, and gives any number of requests; each is
+    recorded once, under the exchange's id with a checksum of the request in brackets.
     """
 
-    def declare(build: Callable[..., Request]) -> Any:
+    def declare(build: Callable[..., Any]) -> Any:
         names = exchanges.declared(
             id,
             build,
@@ -91,6 +97,8 @@ def exchange(
             restarted=restarted,
             first=first,
             anyway=anyway,
+            spread=spread,
+            afterwards=afterwards,
         )
 
         def recording(request: pytest.FixtureRequest, **fixtures: Any) -> Recording:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_vllm.run.bench import REHEARSAL, measure_all, second_opinion
-from pytest_vllm.run.plan import build, first_of, measures_for, plan_for, with_what_they_need
+from pytest_vllm.run.plan import afterwards, build, first_of, measures_for, plan_for, with_what_they_need
 from pytest_vllm.run.probe import probe
 from pytest_vllm.run.recorder import record_all
 from pytest_vllm.run.restart import restart as start_again
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_vllm.run.context import Demand
     from pytest_vllm.run.pace import RecordingReport
     from pytest_vllm.run.plan import Planned
+    from pytest_vllm.wire.recording import Recording
     from pytest_vllm.wire.server import Server
 
 DEFAULT_CONCURRENCY = 16
@@ -62,11 +63,19 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     most = REHEARSED_CONCURRENCY if state.server.simulated else DEFAULT_CONCURRENCY
     limit = booted.run.concurrency or min(state.server.max_num_seqs or 8, most)
     report = asyncio.run(_record(booted, state, plan, "recordings", limit)) if plan else None
+    more = [] if booted.death() else afterwards(demand.exchanges, state.server, _all(state))
+    if more:
+        asyncio.run(_record(booted, state, more, "recordings", limit))
     died = booted.death()
     detail = report.as_detail() if report else {}
     name = state.profile.name
     booted.run.spent("record", started, profile=name, exchanges=len(plan), concurrency=limit, **detail)
     return replace(state, died=died)
+
+
+def _all(state: ServerState) -> list[Recording]:
+    store = RecordingStore(state.folder / "recordings")
+    return [store.get(key) for key in store.keys()]  # noqa: SIM118 - no mapping
 
 
 def measured(booted: BootedServer, state: ServerState, demand: Demand) -> ServerState:

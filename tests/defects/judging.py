@@ -19,6 +19,7 @@ from pytest_vllm.face.items import check_key, exchanges_of, measurements_of, par
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.preflight.roofline import Roofline
 from pytest_vllm.profile.derived import figures_of
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
@@ -105,6 +106,11 @@ class View:
         if key not in self.recordings:
             raise Undecided(f"{key} was not recorded in this run")
         return fitting([self.recordings[key]])[0]
+
+    def every(self) -> list[Recording]:
+        """As `vllm_recordings.every`."""
+        found = [self.recordings[key] for key in sorted(self.recordings)]
+        return [one for one in found if one.failure is not Failure.UNFIT]
 
     def of(self, prefix: str) -> list[Recording]:
         """As `vllm_recordings.of`."""
@@ -217,7 +223,7 @@ def judge_changed(
     changed = {key for key, one in after.recordings.items() if one is not before.recordings.get(key)}
     return [
         _result(check, *verdict_of(check, after), profile=after.profile.name)
-        if changed.intersection(check.exchanges)
+        if changed.intersection(check.exchanges) or (changed and check.spec.every)
         else result
         for check, result in zip(checks, results, strict=True)
     ]
