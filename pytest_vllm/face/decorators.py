@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_vllm.declare.exchanges import Case
     from pytest_vllm.measure.measured import Measured
     from pytest_vllm.measure.workload import Workload
-    from pytest_vllm.wire.recording import Recording, Request
+    from pytest_vllm.wire.recording import Recording
 
 #: Fixtures through which a check's recordings and measurements come; fixtures.py provides them.
 RECORDINGS, MEASUREMENTS = "vllm_recordings", "vllm_measurements"

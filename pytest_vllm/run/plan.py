@@ -74,9 +74,7 @@ def plan_for(wants: Mapping[str, Wanted], server: Server, *, restarted: bool = F
     ]
 
 
-def afterwards(
-    wants: Mapping[str, Wanted], server: Server, recorded: Sequence[Recording]
-) -> list[Planned]:
+def afterwards(wants: Mapping[str, Wanted], server: Server, recorded: Sequence[Recording]) -> list[Planned]:
     """What follows from the recordings of a run: each request once, whoever gave reason to it."""
     able = [one for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)]
     found: dict[str, Planned] = {}

@@ -6,7 +6,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import undecided
+from pytest_vllm import only_if, undecided
 
 from . import apis
 
@@ -58,10 +58,12 @@ class Answer:
 def answers(recordings: Recordings) -> list[Answer]:
     """Every answer with status 200 of a route that generates, that can be read.
 
-    What cannot be read (no JSON, no choices) is judged by the checks of its route. Raises Undecided when
-    there is none.
+    What cannot be read (no JSON, no choices) is judged by the checks of its route. Raises NotRun where
+    nothing was asked of such a route, Undecided where all that was asked came to nothing.
     """
-    found = [answer for one in recordings.every() if (answer := answer_of(one))]
+    asked = [one for one in recordings.every() if one.request.path.partition("?")[0] in ROUTES]
+    only_if([one for one in asked if one.request.expect == 200], "this run asks for no generation")
+    found = [answer for one in asked if (answer := answer_of(one))]
     return found or undecided("no answer of this run could be read")
 
 

@@ -33,7 +33,7 @@ class Choice:
     ids: tuple[int, ...] | None = None
 
 
-def chat_or_completion(parts: Sequence[Any], streams: bool) -> dict[str, Any]:  # noqa: FBT001 - a reader's shape
+def chat_or_completion(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
     """Of OpenAI's chat and completions."""
     rows: dict[int, list[dict[str, Any]]] = {}
     for part in parts:
@@ -49,7 +49,7 @@ def chat_or_completion(parts: Sequence[Any], streams: bool) -> dict[str, Any]:  
     }
 
 
-def responses(parts: Sequence[Any], streams: bool) -> dict[str, Any]:  # noqa: FBT001
+def responses(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
     """Of OpenAI's Responses; a stream's text is that of its deltas."""
     bodies = [part["response"] for part in parts if part.get("response")] if streams else list(parts)
     last = bodies[-1]
@@ -73,7 +73,7 @@ def responses(parts: Sequence[Any], streams: bool) -> dict[str, Any]:  # noqa: F
     }
 
 
-def messages(parts: Sequence[Any], streams: bool) -> dict[str, Any]:  # noqa: FBT001
+def messages(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
     """Of Anthropic's Messages."""
     if not streams:
         body, usage = parts[0], parts[0]["usage"]
@@ -106,7 +106,7 @@ READERS: dict[str, Callable[[Sequence[Any], bool], dict[str, Any]]] = {
 
 def _choice(rows: Sequence[dict[str, Any]], said: str) -> Choice:
     """One choice out of its pieces; a whole answer is one piece."""
-    words = [row[said] if said in row else row for row in rows]
+    words = [row.get(said, row) for row in rows]
     thought = "".join(w.get("reasoning") or w.get("reasoning_content") or "" for w in words)
     content = "".join(w.get("content") or w.get("text") or "" for w in words)
     calls: dict[int, list[str]] = {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import Request, Server, exchange
+from pytest_vllm import Case, Request, Server, cases, exchange
 
-from .answers import MESSAGES, answer_of
+from .answers import CHAT, MESSAGES, answer_of
 from .counting import questions
+from .sameness import groups, unexplained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,3 +28,71 @@ def oracle_count(server: Server, recorded: Sequence[Recording]) -> Iterator[Requ
             path = COUNTS if answer.path == MESSAGES else "/tokenize"
             if path != COUNTS or server.at_least("0.17.0"):
                 yield from (server.post(path, body, expect=None) for body in bodies)
+
+
+@exchange("oracle.explained", afterwards=True)
+def oracle_explained(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
+    """A request whose answers differ, once more with its likeliest candidates."""
+    said = [answer for one in recorded if (answer := answer_of(one))]
+    for group in filter(unexplained, groups(said)):
+        first = group[0]
+        plain = {
+            name: value for name, value in first.asked.items() if name not in ("stream", "stream_options")
+        }
+        listing = {"logprobs": True, "top_logprobs": 5} if first.path == CHAT else {"logprobs": 5}
+        yield server.post(first.path, {**plain, **listing}, expect=None)
+
+
+#: The same question so often that a fault of one answer in 50 shows with a probability of 95 %, and of one in
+#: 200 with more than a half: 1 - 0.98 ** 150 and 1 - 0.995 ** 150. Half of them are streamed.
+TURNS = 75
+#: As many again, and again: 1 - 0.995 ** 1000.
+MORE = 850
+#: Prompts of each request of a batch.
+BATCH = 15
+WORDS = "one two three four five one two three four five one two three four five one two"
+ASKED = f"Repeat these words and say nothing else: {WORDS}"
+
+oracle_turn = cases("oracle_turn", [{"id": f"{number:03}", "at": number} for number in range(TURNS)])
+oracle_more = cases("oracle_more", [{"id": f"{number:03}", "at": number} for number in range(MORE)])
+oracle_batch = cases("oracle_batch", [{"id": f"{number:02}", "at": number} for number in range(10)])
+
+
+def _again(server: Server, **more: Any) -> Request:
+    return server.chat(ASKED, max_tokens=6, **more)
+
+
+@exchange("oracle.again-listed")
+def oracle_again_listed(server: Server) -> Request:
+    """The question with its likeliest candidates."""
+    return _again(server, logprobs=True, top_logprobs=2)
+
+
+@exchange("oracle.again", spread=True)
+def oracle_again(server: Server, oracle_turn: Case) -> Request:  # noqa: ARG001 - one of many
+    """The question, once more."""
+    return _again(server)
+
+
+@exchange("oracle.again-stream", spread=True)
+def oracle_again_stream(server: Server, oracle_turn: Case) -> Request:  # noqa: ARG001
+    """The question, once more, streamed."""
+    return _again(server, stream=True)
+
+
+@exchange("oracle.often", spread=True)
+def oracle_often(server: Server, oracle_more: Case) -> Request:
+    """The question, a thousand times, every other time streamed."""
+    return _again(server, **({"stream": True} if oracle_more["at"] % 2 else {}))
+
+
+@exchange("oracle.batch-listed")
+def oracle_batch_listed(server: Server) -> Request:
+    """The words to be gone on with, with the likeliest candidates."""
+    return server.completion(WORDS, max_tokens=4, ignore_eos=True, logprobs=2)
+
+
+@exchange("oracle.batch", spread=True)
+def oracle_batch_(server: Server, oracle_batch: Case) -> Request:  # noqa: ARG001
+    """The words many times in one request."""
+    return server.completion([WORDS] * BATCH, max_tokens=4, ignore_eos=True)

@@ -1,0 +1,132 @@
+"""The same request gets the same answer, whole or streamed, early or late, alone or beside others.
+
+A greedy answer may differ where two candidates were about equally likely: another batch rounds otherwise.
+That is excused by the log probabilities of an answer to the same request. Where none was asked for, the
+request is asked once more with them, after the run, and only then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_vllm import MUST, Recordings, check, observe, only_if, parting
+
+from .answers import answers
+from .sameness import excuse, groups, usual, words
+from .wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .answers import Answer
+
+SPEC = "openai:chat/create#temperature"
+MIXED = "fault:vllm-project/vllm/issues/9910"
+EXPLAINED = ["oracle.explained"]
+
+
+@check("oracle.same.text", MUST, spec=SPEC, exchanges=EXPLAINED, every=True)
+def test_text(vllm_recordings: Recordings) -> None:
+    """The same greedy request gets the same words each time, whole or streamed, near-ties aside."""
+    together = groups(answers(vllm_recordings))
+    only_if(together, "no greedy request was asked twice")
+    observe("requests asked more than once", f"{len(together)}, {sum(map(len, together))} answers")
+    wrong, excused = [], 0
+    for group in together:
+        most = usual([_words(one) for one in group])
+        for one in group:
+            if _words(one) != most:
+                why = _excused(group, one, most)
+                excused += bool(why)
+                if not why:
+                    wrong.append(f"{one.key}: {_parting(_words(one), most)}")
+    observe("answers that differ and are excused", excused)
+
+    assert not wrong, listed(wrong)
+
+
+@check("oracle.same.prompt", MUST, spec="openai:chat/object#usage", every=True)
+def test_prompt(vllm_recordings: Recordings) -> None:
+    """The same request is billed the same prompt each time, whole or streamed, cached or not."""
+    told = [
+        [(one.key, one.usage[0]) for one in group if one.usage] for group in groups(answers(vllm_recordings))
+    ]
+    pairs = [rows for rows in told if len(rows) > 1]
+    only_if(pairs, "no request that was asked twice was billed twice")
+    wrong = [
+        f"{key}: {count} prompt tokens, {most} elsewhere"
+        for rows in pairs
+        for most in [usual([count for _, count in rows])]
+        for key, count in rows
+        if count != most
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("oracle.same.end", MUST, spec="openai:chat/object", every=True)
+def test_end(vllm_recordings: Recordings) -> None:
+    """Greedy answers of the same words to the same request end alike and cost the same tokens."""
+    wrong, judged = [], 0
+    for group in groups(answers(vllm_recordings)):
+        most = usual([_words(one) for one in group])
+        alike = [one for one in group if _words(one) == most and one.usage]
+        judged += len(alike) > 1
+        ends = [(tuple(c.finish for c in one.choices), one.usage[1] if one.usage else 0) for one in alike]
+        wrong += [
+            f"{one.key}: {end}, elsewhere {usual(ends)}"
+            for one, end in zip(alike, ends, strict=True)
+            if end != usual(ends)
+        ]
+    only_if(judged, "no greedy request got the same words twice")
+
+    assert not wrong, f"(finish reasons, tokens): {listed(wrong)}"
+
+
+@check("oracle.same.mixed-up", MUST, spec=MIXED, every=True)
+def test_mixed_up(vllm_recordings: Recordings) -> None:
+    """An answer that differs from its like is not the answer to another request."""
+    together = groups(answers(vllm_recordings))
+    only_if(together, "no greedy request was asked twice")
+    usually = [(usual([_words(one) for one in group]), group) for group in together]
+    owners = {most: group[0].key for most, group in usually if _telling(most)}
+    wrong = [
+        f"{one.key} got the answer of {owners[_words(one)]}"
+        for most, group in usually
+        for one in group
+        if _words(one) != most and _words(one) in owners
+    ]
+
+    assert not wrong, f"answers were mixed up between requests: {listed(wrong)}"
+
+
+def _words(one: Answer) -> tuple[object, ...]:
+    return tuple(words(choice) for choice in one.choices)
+
+
+def _telling(said: tuple[object, ...]) -> bool:
+    """Whether words are long enough to know whose they are."""
+    return len(str(said)) > 24
+
+
+def _excused(group: Sequence[Answer], one: Answer, most: tuple[object, ...]) -> str:
+    """Why this answer may differ from what most of its like say; empty when it may not."""
+    like = next(other for other in group if _words(other) == most)
+    reasons = []
+    for index, (mine, theirs) in enumerate(zip(one.choices, like.choices, strict=False)):
+        if words(mine) != words(theirs):
+            listings = [
+                (o.choices[index].text, o.choices[index].tokens) for o in group if len(o.choices) > index
+            ]
+            spoken = [text + "".join(map("".join, calls)) for text, calls in (words(mine), words(theirs))]
+            reasons.append(
+                excuse(listings, spoken[0], spoken[1]) if not mine.calls and not theirs.calls else ""
+            )
+    return reasons[0] if reasons and all(reasons) else ""
+
+
+def _parting(said: tuple[object, ...], most: tuple[object, ...]) -> str:
+    one, other = str(said), str(most)
+    at = parting(one, other)
+    begin = max(0, at - 20)
+    return f"{one[begin : at + 20]!r}, most say {other[begin : at + 20]!r}"
