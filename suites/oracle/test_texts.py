@@ -110,7 +110,7 @@ def _free(asked: dict[str, Any]) -> bool:
 
 
 def _torn(one: Answer) -> bool:
-    """Whether a torn character stands in it; one at the very end, where a limit may have cut, does not count."""
+    """Whether a torn character stands in it, but for the very end, where a limit may have cut."""
     given = json.dumps(one.asked, ensure_ascii=False)
     texts = [text.rstrip(TORN) for choice in one.choices for text in (choice.text, *_arguments(choice.calls))]
     return TORN not in given and any(TORN in text for text in texts)
