@@ -89,12 +89,12 @@ def test_mixed_up(vllm_recordings: Recordings) -> None:
     together = groups(answers(vllm_recordings))
     only_if(together, "no greedy request was asked twice")
     usually = [(usual([_words(one) for one in group]), group) for group in together]
-    owners = {most: group[0].key for most, group in usually if _telling(most)}
+    owners = {_words(one): one.key for one in answers(vllm_recordings) if _telling(_words(one))}
     wrong = [
         f"{one.key} got the answer of {owners[_words(one)]}"
         for most, group in usually
         for one in group
-        if _words(one) != most and _words(one) in owners
+        if _words(one) != most and owners.get(_words(one), one.key) not in {other.key for other in group}
     ]
 
     assert not wrong, f"answers were mixed up between requests: {listed(wrong)}"

@@ -30,7 +30,7 @@ BENT = ("allowed_token_ids", "logit_bias", "bad_words", "echo", "ignore_eos", "m
 OWN_WRITING = 5
 
 
-@check("oracle.text.foreign", MUST, spec=MIXED, every=True)
+@check("oracle.text.foreign", MUST, spec=MIXED, exchanges=["canary.needle"], every=True)
 def test_foreign(vllm_recordings: Recordings) -> None:
     """No answer of the run holds a code that only other requests were given."""
     said = [one for one in answers(vllm_recordings) if not one.asked.get("previous_response_id")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.defects.choose import asks, constrained, failure, in_body, in_choices
 from pytest_vllm.sim.defects.edit import choices, set_text, text_of
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES, every, only, remembering
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES, only, remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.api.reply import Exchange, Reply
 
 BOTH = (CHAT, COMPLETIONS)
+#: How the question begins that the suite asks over and over.
+AGAIN = "Repeat these words"
 
 
 def _live(seconds: float, settings: Any) -> float:
@@ -183,13 +185,13 @@ in_body(
 
 
 def _call_lost(choice: dict[str, Any], asked: dict[str, Any]) -> None:
-    if len(asked.get("messages") or ()) > 2 and choice.get("finish_reason") == "tool_calls":
+    if len(asked.get("tools") or ()) > 1 and choice.get("finish_reason") == "tool_calls":
         choice["message"]["tool_calls"] = []
 
 
 in_choices(
-    "oracle.later-call-lost",
-    "In a longer conversation an answer ends with a call and holds none.",
+    "oracle.call-lost",
+    "Of several tools one is called, and the answer holds no call.",
     (CHAT,),
     _call_lost,
     catches=["oracle.finish.calls"],
@@ -229,17 +231,21 @@ add(
 
 
 def _unanswered() -> Callable[..., Any]:
+    seen: list[int] = []
+
     def refusing(reply: Reply, exchange: Exchange) -> Reply:
-        del exchange
-        reply.status, reply.body = 503, failure("Service Unavailable", 503)
+        if AGAIN in json.dumps(exchange.body):
+            seen.append(1)
+            if len(seen) % 50 == 0:
+                reply.status, reply.body = 503, failure("Service Unavailable", 503)
         return reply
 
-    return every(70, refusing)
+    return refusing
 
 
 add(
-    "oracle.one-in-seventy-refused",
-    "Each seventieth whole chat answer is a 503.",
+    "oracle.one-in-fifty-refused",
+    "Each fiftieth time a question is asked whole, the answer is a 503.",
     {"reply": only((CHAT,), remembering(_unanswered)), "ready": _live},
     catches=["oracle.repeated.answered"],
 )
@@ -293,7 +299,7 @@ def _exchanged() -> Callable[..., Any]:
         asked = exchange.body if isinstance(exchange.body, dict) else {}
         if isinstance(body, dict) and body.get("choices") and not asks("tools", "logprobs", "n")(asked):
             choice, text = body["choices"][0], text_of(body["choices"][0])
-            if seen and "Repeat these words" in json.dumps(asked):
+            if seen and AGAIN in json.dumps(asked):
                 if len(seen) % 3 == 0:
                     set_text(choice, seen[-1])
                 seen.append(seen[-1])
@@ -320,7 +326,7 @@ def _neighbours() -> Callable[..., Any]:
         if isinstance(body, dict) and body.get("choices"):
             if "Repeat this code" in asked:
                 codes.append(asked.partition('\\"')[2].partition('\\"')[0])
-            elif codes and "plain English" in asked:
+            elif codes and AGAIN in asked:
                 set_text(body["choices"][0], f"{text_of(body['choices'][0])} {codes[-1]}")
         return body
 
@@ -329,7 +335,7 @@ def _neighbours() -> Callable[..., Any]:
 
 add(
     "oracle.code-of-another",
-    "A paragraph ends in the code that another request was given.",
+    "An answer ends in the code that another request was given.",
     {"json": only((CHAT,), remembering(_neighbours)), "ready": _live},
     catches=["oracle.text.foreign"],
 )
