@@ -28,11 +28,14 @@ if TYPE_CHECKING:
         only_if,
         undecided,
     )
+    from pytest_vllm.declare.evals import Score
     from pytest_vllm.declare.exchanges import Case
     from pytest_vllm.declare.measurements import Measurements
     from pytest_vllm.declare.pictures import picture
     from pytest_vllm.declare.recordings import Recordings
+    from pytest_vllm.declare.wholeness import unwhole
     from pytest_vllm.face.decorators import cases, check, exchange, measurement
+    from pytest_vllm.face.evals import eval_set
     from pytest_vllm.launch.notable import StartupWarning
     from pytest_vllm.locate import case_file
     from pytest_vllm.measure.against import regressed, times
@@ -88,6 +91,7 @@ __all__ = [
     "Restart",
     "Roofline",
     "Sample",
+    "Score",
     "Script",
     "Server",
     "Slo",
@@ -98,6 +102,7 @@ __all__ = [
     "case_file",
     "cases",
     "check",
+    "eval_set",
     "exchange",
     "growth",
     "measurement",
@@ -115,6 +120,7 @@ __all__ = [
     "times",
     "undecided",
     "unexpected",
+    "unwhole",
 ]
 
 _HOMES = {
@@ -142,6 +148,7 @@ _HOMES = {
     "Restart": "run.restart",
     "Roofline": "preflight.roofline",
     "Sample": "measure.samples",
+    "Score": "declare.evals",
     "Script": "scripted.grammar",
     "Server": "wire.server",
     "Slo": "measure.workload",
@@ -150,6 +157,7 @@ _HOMES = {
     "case_file": "locate",
     "cases": "face.decorators",
     "check": "face.decorators",
+    "eval_set": "face.evals",
     "exchange": "face.decorators",
     "growth": "measure.growth",
     "measurement": "face.decorators",
@@ -163,6 +171,7 @@ _HOMES = {
     "text_of": "declare.answers",
     "times": "measure.against",
     "unexpected": "declare.answers",
+    "unwhole": "declare.wholeness",
 }
 
 

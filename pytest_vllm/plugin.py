@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from pytest_vllm.face.collection import names_suites
 from pytest_vllm.face.options import MARK, OPTIONS, SESSION, add_options, read_options
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+NEEDS_SERVER = (
+    "these checks need a server: pass --vllm-profile=NAME (try --vllm-profile=sim) or --vllm-url=URL"
+)
+#: Why an xdist worker has run nothing, in words.
+REFUSED: pytest.StashKey[str] = pytest.StashKey()
 
 pytest.register_assert_rewrite("suites", "pytest_vllm.suites", "pytest_vllm.face.controls")
 
@@ -45,21 +56,45 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from pytest_vllm.face import fixtures
     from pytest_vllm.face.auditor import Auditor
+    from pytest_vllm.face.ending import EvidencePlugin
     from pytest_vllm.face.hooks import GatePlugin
     from pytest_vllm.face.session import open_session
 
     config.pluginmanager.register(fixtures, "vllm-fixtures")
     session = config.stash[SESSION] = open_session(config, options)
     config.pluginmanager.register(GatePlugin(config, session), "vllm-gate")
+    config.pluginmanager.register(EvidencePlugin(config, session), "vllm-evidence")
     config.pluginmanager.register(Auditor(config, session), "vllm-auditor")
 
 
 @pytest.hookimpl(trylast=True)  # `-m` and `-k` have left out what they leave out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse checks without a server, unless they are only looked at."""
-    if config.stash[OPTIONS].list or SESSION in config.stash or config.option.collectonly:
+    if config.stash[OPTIONS].list or config.option.collectonly:
         return
-    if any(item.get_closest_marker(MARK) for item in items):
-        raise pytest.UsageError(
-            "these checks need a server: pass --vllm-profile=NAME (try --vllm-profile=sim) or --vllm-url=URL"
-        )
+    if SESSION in config.stash:
+        from pytest_vllm.face.refusal import refuse, unknown_fixtures
+
+        if words := unknown_fixtures(items):
+            refuse(config, items, words)
+    elif any(item.get_closest_marker(MARK) for item in items):
+        from pytest_vllm.face.refusal import refuse
+
+        refuse(config, items, NEEDS_SERVER)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear from an xdist worker why it has run nothing."""
+    words = getattr(node, "workeroutput", {}).get("vllm_refused")
+    if words:
+        node.config.stash[REFUSED] = words
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Refuse the run where a worker did."""
+    result = yield
+    if words := session.config.stash.get(REFUSED, ""):
+        raise pytest.UsageError(words)
+    return result

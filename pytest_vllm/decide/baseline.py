@@ -7,7 +7,7 @@ Comparing names what a person must look at after an upgrade: what broke, what wa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.decide.verdict import Result, Verdict
@@ -106,6 +106,13 @@ def compare(results: Iterable[Result], baseline: Baseline, *, partial: bool = Fa
         new=tuple(sorted(now.keys() - before.keys())),
         gone=() if partial else tuple(sorted(before.keys() - now.keys())),
     )
+
+
+def raw(result: Result) -> Result:
+    """A result as it is without a baseline that excused it (`decide.noworse`)."""
+    if not result.excused:
+        return result
+    return replace(result, verdict=Verdict(result.excused), excused="")
 
 
 def to_json(baselines: Iterable[Baseline]) -> dict[str, Any]:

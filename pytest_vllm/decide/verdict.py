@@ -50,9 +50,16 @@ class Answer(StrEnum):
     NO_GO = "NO-GO"
     UNDECIDED = "UNDECIDED"
     NOTHING_RAN = "NOTHING RAN"
+    NO_VERDICT = "NO VERDICT"
 
 
-EXIT_CODES = {Answer.GO: 0, Answer.NO_GO: 1, Answer.NOTHING_RAN: 5, Answer.UNDECIDED: 21}
+EXIT_CODES = {
+    Answer.GO: 0,
+    Answer.NO_VERDICT: 0,
+    Answer.NO_GO: 1,
+    Answer.NOTHING_RAN: 5,
+    Answer.UNDECIDED: 21,
+}
 EXIT_NO_BOOT = 20
 
 
@@ -75,6 +82,8 @@ class Result:
         observations: name -> value, what INFO checks record.
         profile: the profile the server was booted from.
         nodeid: what pytest calls it.
+        excused: the verdict that it would have, where `--vllm-no-worse` lets it pass; empty mostly.
+        file: the file of a person's own check, as a command line takes it; empty for a bundled one.
     """
 
     check: str
@@ -91,6 +100,8 @@ class Result:
     observations: Mapping[str, str] = field(default_factory=dict)
     profile: str = ""
     nodeid: str = ""
+    excused: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,7 +127,31 @@ def grade(level: Level, *, held: bool) -> Verdict:
     return Verdict.FAIL if level is Level.MUST else Verdict.ADVISORY
 
 
-def decide(results: Iterable[Result], *, own_failures: int = 0, strict: bool = False) -> Decision:
+@dataclass(frozen=True)
+class OwnTests:
+    """Tests of the person's own that are not checks, counted.
+
+    Args:
+        failed: those that failed, or whose set-up or teardown did.
+        passed: those that passed.
+        asking: those of the passed ones that use the server.
+        idle: those that were skipped or failed as expected.
+        counting: whether passing ones make a GO without any check.
+        alone: whether the run asked for no bundled check, so that pytest's own result is its exit status.
+    """
+
+    failed: int = 0
+    passed: int = 0
+    asking: int = 0
+    idle: int = 0
+    counting: bool = False
+    alone: bool = False
+
+
+NO_TESTS = OwnTests()
+
+
+def decide(results: Iterable[Result], *, own: OwnTests = NO_TESTS, strict: bool = False) -> Decision:
     """The answer of a run.
 
     A failing check outweighs an undecided one: what is known to be broken needs no further evidence.
@@ -124,7 +159,7 @@ def decide(results: Iterable[Result], *, own_failures: int = 0, strict: bool = F
 
     Args:
         results: every check that was selected.
-        own_failures: failing tests of the person's own that are not checks.
+        own: tests that are not checks.
         strict: advisory and undecided SHOULD checks count like MUST checks.
     """
     rows = list(results)
@@ -133,15 +168,31 @@ def decide(results: Iterable[Result], *, own_failures: int = 0, strict: bool = F
     failed = tuple(by_suspicion(failing, rows))
     undecided = tuple(r for r in rows if r.verdict is Verdict.UNDECIDED and (strict or r.level is Level.MUST))
     decided = sum(1 for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
-    if failed or own_failures:
-        return Decision(Answer.NO_GO, _no_go(failed, own_failures, strict=strict), counts, failed, undecided)
+    if failed or own.failed:
+        return Decision(Answer.NO_GO, _no_go(failed, own.failed, strict=strict), counts, failed, undecided)
     if undecided:
         why = f"{_checks(len(undecided), 'MUST')} could not be decided"
         return Decision(Answer.UNDECIDED, why, counts, failed, undecided)
     if not decided:
-        why = "no check ran" if not rows else f"none of the {len(rows)} selected checks ran"
-        return Decision(Answer.NOTHING_RAN, why, counts, failed, undecided)
-    return Decision(Answer.GO, f"{decided} checks decided, none failed", counts, failed, undecided)
+        return Decision(*_unchecked(len(rows), own), counts, failed, undecided)
+    why = f"{decided} checks decided, none failed"
+    beside = f"; {_own(own.passed)} passed" if own.passed else ""
+    return Decision(Answer.GO, why + beside, counts, failed, undecided)
+
+
+def _unchecked(selected: int, own: OwnTests) -> tuple[Answer, str]:
+    """The answer where no check says anything, and why."""
+    why = f"none of the {selected} selected checks ran" if selected else "no check ran"
+    if not own.alone:
+        return Answer.NOTHING_RAN, why
+    if own.counting:
+        asked = own.asking and not selected
+        return (Answer.GO, f"{_own(own.asking)}, 0 checks") if asked else (Answer.NOTHING_RAN, why)
+    if own.passed:
+        return Answer.NO_VERDICT, f"{_own(own.passed)} passed, {why}"
+    if own.idle and not selected:
+        return Answer.NO_VERDICT, f"{_own(own.idle)} skipped, {why}"
+    return Answer.NOTHING_RAN, why
 
 
 def qualified(decision: Decision, *, doubts: Sequence[str] = (), partial: str = "") -> Decision:
@@ -159,6 +210,10 @@ def qualified(decision: Decision, *, doubts: Sequence[str] = (), partial: str = 
 
 #: Checks that fail when the server computes nothing at all, or no longer.
 SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
+#: Areas that judge loads: whatever is wrong with an answer shows in them, too.
+OF_LOADS = ("memory", "performance", "throughput", "soak")
+#: What a failing check of them weighs, measured with `tests.defects.matrix`.
+LOADS_WEIGH = 0.25
 
 
 def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
@@ -166,12 +221,20 @@ def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
 
     One fault often shows in several areas. The area where it lies has most of its decided checks failing:
     areas are ranked by that share, checks keep their order within an area. A server that does not generate
-    fails everywhere: then the area that says so comes first.
+    fails everywhere: then the area that says so comes first. Areas of loads weigh less.
     """
-    decided = Counter(r.area for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
-    failures = Counter(r.area for r in failing)
+    share = suspicion(failing, rows)
     silent = {r.area for r in failing if r.check in SIGNS_OF_LIFE}
-    return sorted(failing, key=lambda r: (r.area not in silent, -failures[r.area] / decided[r.area]))
+    return sorted(failing, key=lambda r: (r.area not in silent, -share[r.area]))
+
+
+def suspicion(failing: Iterable[Result], rows: Iterable[Result]) -> dict[str, float]:
+    """Area -> which share of its decided checks fails, 0 to 1; for areas of loads a quarter of it."""
+    decided = Counter(r.area for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
+    return {
+        area: number / max(1, decided[area]) * (LOADS_WEIGH if area in OF_LOADS else 1)
+        for area, number in Counter(r.area for r in failing).items()
+    }
 
 
 def _no_go(failed: tuple[Result, ...], own_failures: int, *, strict: bool) -> str:
@@ -181,6 +244,10 @@ def _no_go(failed: tuple[Result, ...], own_failures: int, *, strict: bool) -> st
     if own_failures:
         parts.append(f"{own_failures} of your own tests failed")
     return ", ".join(parts)
+
+
+def _own(count: int) -> str:
+    return f"{count} own {'test' if count == 1 else 'tests'}"
 
 
 def _checks(count: int, level: str) -> str:

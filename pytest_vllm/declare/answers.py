@@ -22,10 +22,11 @@ def unexpected(recordings: Iterable[Recording]) -> list[str]:
     Passed over are exchanges that expect nothing in particular, which a check of their own judges, and
     those that had no request because an earlier exchange failed, which is blamed where it failed.
 
-    Raises Undecided when nothing is wrong but some were never sent, because the server had stopped before.
+    Raises Undecided when nothing is wrong but some were never sent, because the server had stopped before,
+    or could not be recorded by a client that was held up.
     """
     meant = [one for one in recordings if one.request.expect is not None and one.request.path]
-    unsent = [one for one in meant if one.failure is Failure.NOT_SENT]
+    unsent = [one for one in meant if one.failure and (one.failure is Failure.NOT_SENT or one.failure.ours)]
     wrong = [
         f"{one.key}: {one.status or one.error or 'no response'}, not {one.request.expect}"
         for one in meant

@@ -42,7 +42,6 @@ class CheckSpec:
         tier: the cheapest tier that runs it.
         exchanges: key prefixes of further exchanges to record, for checks over many: `chat.`, `chat.needle[`.
         exclusive: runs alone on the server (measurements).
-        every: judges every recording of the run, whichever check wanted it.
         fact: the docstring's first line.
     """
 
@@ -54,7 +53,6 @@ class CheckSpec:
     tier: str = "smoke"
     exchanges: tuple[str, ...] = ()
     exclusive: bool = False
-    every: bool = False
     fact: str = field(default="", compare=False)
 
 
@@ -69,7 +67,6 @@ def declared(
     tier: str = "smoke",
     exchanges: Sequence[str] = (),
     exclusive: bool = False,
-    every: bool = False,
 ) -> CheckSpec:
     """What a function declares as a check. Raises ValueError when the declaration is wrong."""
     if not _ID.fullmatch(id):
@@ -82,7 +79,7 @@ def declared(
     fact = (inspect.getdoc(function) or "").split("\n")[0]
     if not fact:
         raise ValueError(f"check {id} has no docstring: state the requirement as a fact, in one line")
-    return CheckSpec(id, level, spec, family, tuple(needs), tier, tuple(exchanges), exclusive, every, fact)
+    return CheckSpec(id, level, spec, family, tuple(needs), tier, tuple(exchanges), exclusive, fact)
 
 
 def undecided(reason: str) -> NoReturn:

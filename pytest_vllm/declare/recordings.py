@@ -8,18 +8,30 @@ from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_vllm.wire.recording import Recording
     from pytest_vllm.wire.store import RecordingStore
 
 
 def fitting(found: Sequence[Recording]) -> list[Recording]:
-    """Those that fit the server. Raises NotRun with the first one's reason when none does."""
+    """Those that fit the server and say something of it.
+
+    Raises NotRun with the first one's reason when none fits, Undecided when of those none says anything.
+    """
     kept = [one for one in found if one.failure is not Failure.UNFIT]
     if found and not kept:
         raise NotRun(f"{found[0].key}: {found[0].error}")
-    return kept
+    told = [one for one in kept if one.failure is None or not one.failure.ours]
+    if kept and not told:
+        raise Undecided(kept[0].error)
+    return told
+
+
+def without_evidence(found: Iterable[Recording]) -> str:
+    """Why what these leave open keeps a check from having passed; empty when they leave nothing open."""
+    open_ = [one for one in found if one.failure is not None and one.failure.ours]
+    return open_[0].error if open_ else ""
 
 
 class Recordings:
@@ -35,11 +47,6 @@ class Recordings:
         if key not in self._store:
             raise Undecided(f"{key} was not recorded in this run")
         return fitting([self._store.get(key)])[0]
-
-    def every(self) -> list[Recording]:
-        """Every recording of the run that fits the server, by key."""
-        found = [self._store.get(key) for key in self._keys]
-        return [one for one in found if one.failure is not Failure.UNFIT]
 
     def of(self, prefix: str) -> list[Recording]:
         """Every recording whose key begins so, by key, without those that do not fit the server.

@@ -13,6 +13,7 @@ import pytest
 from pytest_vllm.face import selection
 from pytest_vllm.face.collection import SuiteModule
 from pytest_vllm.face.items import spec_of
+from pytest_vllm.face.own import is_bundled
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -40,16 +41,21 @@ class Auditor:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, object, object]:
         """Count what the options ask for, and what `-k`, `-m` and plugins leave of it."""
         kept, _, _ = selection.select(items, self.session.options, self.session.profile)
-        self._account.meant = sum(1 for item in kept if spec_of(item))
+        account, asked = self._account, self.session.options
+        account.meant = sum(1 for item in kept if spec_of(item))
+        account.own_meant = sum(map(_is_own, kept))
         result = yield
-        self._account.selected = sum(1 for item in items if spec_of(item))
+        account.selected = sum(1 for item in items if spec_of(item))
+        account.own_selected = sum(map(_is_own, items))
+        account.bundled = sum(map(is_bundled, items))
+        account.alone = not account.bundled and not asked.checks
         return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """After the checks, in the process that ran them, the controls."""
         result = yield
-        if not (self.config.option.collectonly or self.session.options.list):
+        if not (self.config.option.collectonly or self.session.options.only_looks):
             self._account.controls += map(_verdict, self._controls(session))
         return result
 
@@ -58,31 +64,40 @@ class Auditor:
         """A worker hands over its account."""
         if self.session.worker:
             account = self._account
-            self.config.workeroutput[ACCOUNT] = [  # type: ignore[attr-defined]
-                account.meant,
-                account.selected,
-                account.controls,
-            ]
+            self.config.workeroutput[ACCOUNT] = [account.numbers(), account.controls]  # type: ignore[attr-defined]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Read a worker's account; every worker collects the same checks."""
-        meant, selected, controls = getattr(node, "workeroutput", {}).get(ACCOUNT, (0, 0, []))
+        """Read a worker's account."""
         account = self._account
-        account.meant, account.selected = max(account.meant, meant), max(account.selected, selected)
-        account.controls += controls
+        given = getattr(node, "workeroutput", {}).get(ACCOUNT)  # none of a worker that crashed
+        if given is not None:
+            account.add(*given)
+        account.alone = not account.bundled and not self.session.options.checks
 
     def _controls(self, session: pytest.Session) -> Iterator[pytest.Item]:
-        """A control for every folder with checks: the hooks of a conftest.py hold in its folder alone."""
+        """A control for every folder with checks: the hooks of a conftest.py hold in its folder alone.
+
+        And with own tests, where passing ones are a GO.
+        """
         default = self.session.default_profile
         about: str | None = None
-        folders = {item.path.parent: item for item in session.items if spec_of(item)}
+        folders = {
+            item.path.parent: item
+            for item in session.items
+            if spec_of(item) or (self.session.counting and _is_own(item))
+        }
         for beside in folders.values():
             about = about or selection.profile_of(beside, default)
             for control in _collected(session):
                 if selection.profile_of(control, default) == about:
                     control.path = beside.path
                     yield control
+
+
+def _is_own(item: pytest.Item) -> bool:
+    """Whether this is a test of the person's own that uses a server, and no check."""
+    return spec_of(item) is None and selection.needs_server(item)
 
 
 def _collected(session: pytest.Session) -> list[pytest.Item]:

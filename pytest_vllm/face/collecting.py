@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.face import collection, selection
+from pytest_vllm.face.ahead import plan_lines
 from pytest_vllm.face.items import spec_of
 from pytest_vllm.face.options import OPTIONS, PROFILE_PARAM, SESSION
+from pytest_vllm.face.scope import scope_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,9 +23,9 @@ class CollectionPlugin:
         """Name the bundled suites when nothing was named, and let their exchanges be known."""
         self.config = config
         options = config.stash[OPTIONS]
-        named = config.args_source is pytest.Config.ArgsSource.ARGS
-        if options.wants_server or options.list or named:
-            config.args = collection.bundled_args(config.args, named=named, base=config.invocation_params.dir)
+        self.scope = scope_of(config, options)
+        if options.wants_server or options.list or self.scope.named:
+            config.args = self.scope.args(config)
         for module in collection.exchange_modules():
             config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
 
@@ -34,6 +36,11 @@ class CollectionPlugin:
         if session is None or named or any(one.server.scripted for one in session.profiles.values()):
             return None
         return collection.is_scripted(collection_path) or None
+
+    def pytest_report_header(self) -> list[str]:
+        """Say what is collected and what is not."""
+        quiet = SESSION not in self.config.stash or hasattr(self.config, "workerinput")
+        return [] if quiet else [f"vllm: {self.scope.words}"]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -73,8 +80,14 @@ class CollectionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> object:
-        """`--vllm-list` prints the checks instead of running them."""
-        if not self.config.stash[OPTIONS].list:
+        """`--vllm-list` and `--vllm-plan` print what would be done instead of doing it."""
+        options = self.config.stash[OPTIONS]
+        ours = self.config.stash.get(SESSION, None)
+        if options.plan and ours is not None:
+            for line in plan_lines(ours, session.items):
+                print(line)
+            return True
+        if not options.list:
             return None
         for line in selection.listing([item for item in session.items if spec_of(item)]):
             print(line)

@@ -82,10 +82,8 @@ def area_of(nodeid: str) -> str:
     return Path(parts[-1]).stem.removeprefix("test_")
 
 
-def bundled_args(args: list[str], *, named: bool, base: Path) -> list[str]:
-    """The arguments of the run: the bundled suites when nothing was named, else `suites/…` resolved."""
-    if not named:
-        return [str(data_dir("suites"))]
+def bundled_args(args: Iterable[str], base: Path) -> list[str]:
+    """The arguments of a run, `suites/…` resolved."""
     return [_resolve(arg, base) for arg in args]
 
 

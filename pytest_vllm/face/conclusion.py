@@ -5,25 +5,30 @@ from __future__ import annotations
 import os
 import platform
 import shlex
+import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest._io import TerminalWriter
 from _pytest.junitxml import xml_key
 
+from pytest_vllm.decide.noworse import told, unneeded
 from pytest_vllm.decide.verdict import Verdict, decide, qualified
 from pytest_vllm.decide.waivers import stale_waivers
 from pytest_vllm.face import judgement as judge
-from pytest_vllm.face.baselines import comparisons, save_baseline
+from pytest_vllm.face.again import reaching
+from pytest_vllm.face.baselines import comparisons, lost_checks, save_baseline
+from pytest_vllm.face.ending import brief, width_of
+from pytest_vllm.face.extracts import write_extract
 from pytest_vllm.launch.attach import proxy_in_front
 from pytest_vllm.locate import VERSION
 from pytest_vllm.profile.known import known_faults, parser_faults
 from pytest_vllm.report import terminal
+from pytest_vllm.report.annotations import error_commands
 from pytest_vllm.report.junit import suite_properties
-from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun
-from pytest_vllm.report.text import shown_path
+from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun, counted
 from pytest_vllm.report.write import write_all
 from pytest_vllm.wire.store import file_name
 
@@ -39,9 +44,16 @@ MOST_COLUMNS = 100
 EVIDENCE = (Verdict.FAIL, Verdict.UNDECIDED)
 
 
+def writer_of(config: pytest.Config) -> Any:
+    """The terminal, also where pytest's own reporter is switched off (`-p no:terminal`)."""
+    if config.pluginmanager.has_plugin("terminalreporter"):
+        return config.get_terminal_writer()
+    return TerminalWriter(sys.stdout)
+
+
 def style_of(config: pytest.Config) -> terminal.Style:
     """Colour and width of this terminal."""
-    writer = config.get_terminal_writer()
+    writer = writer_of(config)
     return terminal.Style(color=writer.hasmarkup, width=min(MOST_COLUMNS, writer.fullwidth))
 
 
@@ -77,7 +89,9 @@ def _preflight(session: GateSession, config: pytest.Config) -> list[str]:
     return [f"vllm: preflight  {line}" for rows in found.values() for line in rows]
 
 
-def show(report: pytest.TestReport, result: Result, session: GateSession, *, python: bool) -> None:
+def show(
+    report: pytest.TestReport, result: Result, session: GateSession, config: pytest.Config, *, python: bool
+) -> None:
     """Let a test report carry a result and read as its verdict."""
     outcome, *_ = judge.SHOWN[result.verdict]
     report.outcome = outcome  # type: ignore[assignment]
@@ -95,6 +109,8 @@ def show(report: pytest.TestReport, result: Result, session: GateSession, *, pyt
                 folder=session.reports,
                 redactor=session.redactor,
                 before=_before(session, result),
+                style=replace(terminal.PLAIN, width=min(MOST_COLUMNS, width_of(config))),
+                brief=brief(config),
             )
     else:
         report.longrepr = None
@@ -121,31 +137,11 @@ def as_run(session: GateSession, name: str, only: tuple[str, ...] | None = None)
         died=state.died,
         waivers=tuple(state.profile.waive),
         origin=terminal.origin_of(state.profile),
-        options=_selection(session, name),
+        options=reaching(session.options, name),
         key_env=_key_env(state.profile),
         files=files,
         log_file=f"{kept}/server.log",
     )
-
-
-def _selection(session: GateSession, name: str) -> str:
-    """The options that reach this server, or one like it, again."""
-    options = session.options
-    if options.replay is not None:
-        return f"--vllm-replay={shown_path(options.replay)}"
-    words = [f"--vllm-profile={given}" for given in options.profiles if _is_named(given, name)]
-    words += [f"--vllm-url={options.url}"] if options.url else []
-    way = {"ca-file": options.ca_file, "client-cert": options.client_cert, "client-key": options.client_key}
-    words += [f"--vllm-{option}={shown_path(path)}" for option, path in way.items() if path]
-    words += [f"--vllm-proxy={options.proxy}"] if options.proxy else []
-    words += [f"--vllm-launcher={options.launcher}"] if options.launcher else []
-    words += [f"--vllm-image={options.image}"] if options.image else []
-    words += [f"--vllm-defect={defect}" for defect in options.defects]
-    return shlex.join(words)
-
-
-def _is_named(given: str, name: str) -> bool:
-    return given == name or Path(given).stem == name
 
 
 def _key_env(profile: Profile) -> str:
@@ -155,17 +151,25 @@ def _key_env(profile: Profile) -> str:
 
 def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     """The exit status of the run; the record and its reports are kept in the run folder."""
-    results = list(session.results)
+    results = session.once()
+    no_worse = session.options.no_worse
     for name, profile in session.profiles.items():
         rehearsed = session.options.launcher == "sim"  # which has none of a real server's faults
         if any(result.profile == name for result in results) and not rehearsed:
             version = session.state(name).server.version
             shared = [*known_faults(), *parser_faults(profile.server.args)]
             own = [waiver for waiver in profile.waive if waiver not in shared]
-            results += stale_waivers(results, own, version, name)
-    doubts = session.account.doubts(session.results)
-    decided = decide(results, own_failures=len(session.own_failures), strict=session.options.strict)
-    decision = qualified(decided, doubts=doubts, partial=session.account.partial)
+            stale = stale_waivers(results, own, version, name)
+            results += [unneeded(one) if no_worse else one for one in stale]
+    ran = sum(bool(one.profile and one.outcome) for one in session.own) if session.counting else None
+    doubts = [
+        *session.account.doubts(session.results, own=ran, faulty=len(session.faulty)),
+        *lost_checks(session, results),
+    ]
+    how = {"counting": session.counting, "alone": session.account.alone}
+    decided = decide(results, own=counted(session.own, **how), strict=session.options.strict)
+    partial = "; ".join(filter(None, [session.account.partial, told(results)]))
+    decision = qualified(decided, doubts=doubts, partial=partial)
     accused = set(map(id, decision.failed))
     record = RunRecord(
         run_id=session.run_id,
@@ -182,7 +186,9 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         command=shlex.join(["pytest", *map(str, config.invocation_params.args)]),
         versions=_versions(),
         replayed=str(session.options.replay or ""),
-        own_failures=len(session.own_failures),
+        own=tuple(session.own),
+        own_counting=session.counting,
+        alone=session.account.alone,
         strict=session.options.strict,
         comparisons=comparisons(session, results),
         doubts=tuple(doubts),
@@ -193,6 +199,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     except OSError as error:
         session.unwritten[str(session.options.save_baseline)] = str(error)
     _write(record, session)
+    write_extract(session, record)
     return decision.exit_code
 
 
@@ -204,29 +211,25 @@ def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, 
     return plotted(state.folder, figures_of(state.profile, config.rootpath))
 
 
-def likeliest_first(session: GateSession, config: pytest.Config) -> None:
-    """Let pytest print failing checks as the verdict ranks them; tests of the person's own come after."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or session.record is None:
-        return
-    ranks = {(one.profile, one.check): rank for rank, one in enumerate(session.record.decision.failed)}
-
-    def rank_of(report: pytest.TestReport) -> int:
-        told = getattr(report, "vllm_result", {})
-        return ranks.get((told.get("profile", ""), told.get("check", "")), len(ranks))
-
-    reporter.stats.get("failed", []).sort(key=rank_of)
-
-
 def summary(session: GateSession, config: pytest.Config) -> list[str]:
-    """The verdict as the terminal shows it."""
+    """What counted, as the terminal shows it before pytest's own last line."""
     lines = [f"vllm: {line}" for line in session.missed]
     lines += [f"vllm: {name} was not written: {why}" for name, why in session.unwritten.items()]
     lines = [session.redactor.text(line) for line in lines]
     if session.record is not None:
         style = style_of(config)
-        lines += terminal.verdict_lines(session.record, redactor=session.redactor, style=style)
+        lines += terminal.detail_lines(
+            session.record, redactor=session.redactor, style=style, brief=brief(config)
+        )
     return lines
+
+
+def last_screen(session: GateSession, config: pytest.Config) -> list[str]:
+    """The causes and the answer, the last lines of all; before them annotations where GitHub reads them."""
+    if session.record is None:
+        return []
+    lines = error_commands(session.record, session.redactor) if os.environ.get("GITHUB_ACTIONS") else []
+    return [*lines, *terminal.last_screen(session.record, redactor=session.redactor, style=style_of(config))]
 
 
 def say_not_booted(session: GateSession, name: str, error: BootError, config: pytest.Config) -> None:
@@ -254,7 +257,8 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
         boot_failures=(failure,),
     )
     _write(record, session)
-    writer = config.get_terminal_writer()
+    write_extract(session, record)
+    writer = writer_of(config)
     writer.line()
     for line in terminal.did_not_boot_block(failure, redactor=session.redactor, style=style_of(config)):
         writer.line(line)

@@ -44,7 +44,6 @@ def check(
     tier: str = "smoke",
     exchanges: Sequence[str] = (),
     exclusive: bool = False,
-    every: bool = False,
 ) -> Callable[[F], F]:
     """Make a test function a check. Raises ValueError when the declaration is wrong.
 
@@ -57,11 +56,10 @@ def check(
         tier: the cheapest tier that runs it.
         exchanges: key prefixes of further exchanges to record, for checks over many: `chat.`.
         exclusive: runs alone on the server (measurements).
-        every: judges every recording of the run, whichever check wanted it.
     """
 
     def mark(function: F) -> F:
-        how = {"family": family, "needs": needs, "tier": tier, "exclusive": exclusive, "every": every}
+        how = {"family": family, "needs": needs, "tier": tier, "exclusive": exclusive}
         spec_of_check = checks.declared(id, level, function, spec=spec, exchanges=exchanges, **how)  # type: ignore[arg-type]
         marked: F = getattr(pytest.mark, MARK)(spec_of_check)(function)
         return marked

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_vllm.declare.measurements import Measurements
     from pytest_vllm.declare.recordings import Recordings
     from pytest_vllm.face.session import GateSession
+    from pytest_vllm.face.side import SideServers
     from pytest_vllm.launch.notable import StartupWarning
     from pytest_vllm.preflight.roofline import Roofline
     from pytest_vllm.profile.derived import Figures
@@ -165,23 +166,34 @@ def vllm_live_server(vllm_session: GateSession, vllm_server: Server) -> Server:
 
 
 @pytest.fixture(scope="session")
-def vllm_http(vllm_live_server: Server) -> Iterator[httpx.Client]:
+def vllm_servers(vllm_session: GateSession) -> Iterator[SideServers]:
+    """Servers of several profiles at once, to compare them: call it with the names of profiles."""
+    from contextlib import ExitStack  # noqa: PLC0415 - few tests compare servers
+
+    from pytest_vllm.face.side import SideServers  # noqa: PLC0415
+
+    with ExitStack() as stack:
+        yield SideServers(vllm_session, stack)
+
+
+@pytest.fixture(scope="session")
+def vllm_http(vllm_live_server: Server, vllm_session: GateSession) -> Iterator[httpx.Client]:
     """An httpx client with the server's base URL and key: `vllm_http.get("/health")`."""
     import httpx  # noqa: PLC0415
 
     key = vllm_live_server.api_key
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    route, way = _way(vllm_live_server, httpx.Client)
+    route, way = _way(vllm_live_server, httpx.Client, vllm_session)
     with httpx.Client(base_url=route.http_url, headers=headers, timeout=TIMEOUT, **way) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
-def vllm_client(vllm_live_server: Server) -> Iterator[openai.OpenAI]:
+def vllm_client(vllm_live_server: Server, vllm_session: GateSession) -> Iterator[openai.OpenAI]:
     """An openai client of the server; it does not retry, so that a failure is seen."""
     import openai  # noqa: PLC0415
 
-    route, way = _way(vllm_live_server, openai.DefaultHttpxClient)
+    route, way = _way(vllm_live_server, openai.DefaultHttpxClient, vllm_session)
     with (
         openai.DefaultHttpxClient(**way) as carrier,
         openai.OpenAI(**_openai(vllm_live_server, route), http_client=carrier) as client,
@@ -230,8 +242,8 @@ class MetricsDelta:
         return Metrics(self._client.get("/metrics").raise_for_status().text)
 
 
-def _way(server: Server, client: type) -> tuple[Route, dict[str, Any]]:
-    """The route to the server, and settings of an HTTP client that follows it.
+def _way(server: Server, client: type, session: GateSession) -> tuple[Route, dict[str, Any]]:
+    """The route to the server, and settings of an HTTP client that follows it and is evidence of a failure.
 
     The client's own library makes the transport: newer versions of openai use another one than httpx.
     """
@@ -249,8 +261,14 @@ def _way(server: Server, client: type) -> tuple[Route, dict[str, Any]]:
     if route.proxy:
         login = {"Proxy-Authorization": route.proxy.login} if route.proxy.login else {}
         way["proxy"] = library.Proxy(route.proxy.url, headers=login)
-    made = library.AsyncHTTPTransport if issubclass(client, library.AsyncClient) else library.HTTPTransport
-    return route, {"transport": made(**way), "trust_env": False}
+    later = issubclass(client, library.AsyncClient)
+    made = library.AsyncHTTPTransport if later else library.HTTPTransport
+    if (
+        later
+    ):  # no connection outlives its request: a plugin may run the test in another loop than its fixtures
+        way["limits"] = library.Limits(max_keepalive_connections=0)
+    hooks = session.traffic.hooks(library, later=later)
+    return route, {"transport": made(**way), "trust_env": False, "event_hooks": hooks}
 
 
 def _openai(server: Server, route: Route) -> dict[str, Any]:
@@ -274,11 +292,13 @@ else:
     from collections.abc import AsyncIterator  # noqa: TC003 - the fixture's annotation is read at run time
 
     @pytest_asyncio.fixture
-    async def vllm_async_client(vllm_live_server: Server) -> AsyncIterator[openai.AsyncOpenAI]:  # type: ignore[misc]
+    async def vllm_async_client(  # type: ignore[misc]
+        vllm_live_server: Server, vllm_session: GateSession
+    ) -> AsyncIterator[openai.AsyncOpenAI]:
         """An async openai client of the server; it does not retry."""
         import openai  # noqa: PLC0415
 
-        route, way = _way(vllm_live_server, openai.DefaultAsyncHttpxClient)
+        route, way = _way(vllm_live_server, openai.DefaultAsyncHttpxClient, vllm_session)
         settings = _openai(vllm_live_server, route)
         async with (
             openai.DefaultAsyncHttpxClient(**way) as carrier,

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.decide.noworse import excused
 from pytest_vllm.decide.verdict import EXIT_NO_BOOT
 from pytest_vllm.declare.checks import collecting_observations
 from pytest_vllm.face import conclusion as closing
+from pytest_vllm.face import ending, own, selection, workers
 from pytest_vllm.face import judgement as judge
-from pytest_vllm.face import selection, workers
 from pytest_vllm.face.baselines import refuse_other_model
 from pytest_vllm.face.items import measured_by, spec_of, wanted
 from pytest_vllm.launch.protocol import BootError
@@ -65,7 +66,9 @@ class GatePlugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Open the gate around the whole loop: whatever happens inside, every server is stopped."""
-        if self._only_looking:
+        ending.compact_progress(self.config)
+        stops = session.testsfailed and not self.config.option.continue_on_collection_errors
+        if self._only_looking or stops:  # pytest runs nothing after an error of the collection
             return (yield)
         ours = self.session
         try:
@@ -74,9 +77,10 @@ class GatePlugin:
             raise pytest.UsageError(
                 f"--vllm-report={ours.options.report}: no run can be kept there ({error}); name another"
             ) from None
-        terminal = session.config.get_terminal_writer()
+        terminal = closing.writer_of(session.config)
         progress = Progress(terminal, tty=sys.stdout.isatty() and terminal.hasmarkup)
         ours.gate = Gate(ours.context(progress), ours.profiles)
+        ours.open_late = self._open_late
         with progress, ours.gate:
             gc.freeze()  # what was collected stays; searching it again and again takes a second
             try:
@@ -85,6 +89,7 @@ class GatePlugin:
                 gc.freeze()
                 return (yield)
             finally:
+                ours.open_late = None
                 gc.unfreeze()
                 self._end_line()
 
@@ -93,6 +98,7 @@ class GatePlugin:
         """Between two profiles: stop one server, boot the next."""
         if not self._only_looking:
             self._open_for(item, item.session.items)
+        self.session.traffic.clear()
         return (yield)
 
     @pytest.hookimpl(optionalhook=True)
@@ -137,15 +143,26 @@ class GatePlugin:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """A check's report carries its result and reads as its verdict."""
         spec = spec_of(item)
+        decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
+        if spec is not None and decided:
+            judge.name_crash(item, spec, call, self._state(item))
         python = self.config.get_verbosity() > 1
         report = (yield) if python or spec is None else (yield from judge.without_traceback(item, call))
-        decided = call.when == "call" or (call.when == "setup" and call.excinfo is not None)
+        if spec is None:
+            about = own.carried(item, self.session, failed=report.failed)
+            setattr(report, own.CARRIED, about)
         if spec is None or not decided:
             return report
         state = self._state(item)
-        result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}))
+        file = "" if own.is_bundled(item) else own.own_file(item)
+        result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}), file=file)
+        if self.session.options.no_worse:
+            before = self.session.baselines.get(result.profile)
+            result = excused(result, before, strict=self.session.options.strict)
         item.user_properties.extend(properties(result, simulated=state.server.simulated))
-        closing.show(report, result, self.session, python=python)
+        crashed = bool(result.file) and judge.crashed(call)  # pytest's own words, and its traceback
+        report.vllm_crashed = crashed  # type: ignore[attr-defined]
+        closing.show(report, result, self.session, self.config, python=python or crashed)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -154,14 +171,18 @@ class GatePlugin:
             return
         carried = getattr(report, "vllm_result", None)
         if carried is not None:
-            self.session.results.append(judge.from_wire(carried))
-        elif report.failed and report.nodeid not in self.session.own_failures:
-            self.session.own_failures.append(report.nodeid)
+            self.session.add(judge.from_wire(carried), last=str(report.outcome) != "rerun")
+            if getattr(report, "vllm_crashed", False) and report.when == "setup":
+                self.session.faulty.add(report.nodeid)
+        elif report.failed or hasattr(report, own.CARRIED):  # a crashed worker's report carries nothing
+            self.session.own.add(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> Any:
-        """Verdicts in the words of the gate."""
+        """Verdicts in the words of the gate; an own check that crashed is shown in pytest's."""
         carried = getattr(report, "vllm_result", None)
+        if getattr(report, "vllm_crashed", False) or str(report.outcome) == "rerun":
+            return None
         return judge.shown(judge.from_wire(carried).verdict) if carried is not None else None
 
     @pytest.hookimpl(tryfirst=True)
@@ -169,13 +190,21 @@ class GatePlugin:
         """Decide, write the reports, set the exit status."""
         if self._decides and int(exitstatus) in closing.DECIDABLE:
             session.exitstatus = closing.decide_and_write(self.session, self.config)
-            closing.likeliest_first(self.session, self.config)
             closing.describe_in_junit(self.session, self.config)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The verdict, last."""
+        """What counted; pytest's short summary of the person's own tests follows."""
         for line in closing.summary(self.session, self.config):
             terminalreporter.write_line(line)
+        ending.only_own(self.config)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        """The causes and the answer: the last lines of all, after pytest's own."""
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None and not self.session.worker:
+            for line in closing.last_screen(self.session, config):
+                reporter.write_line(line)
 
     def _end_line(self) -> None:
         """What is said next begins at the left, not behind pytest's dots."""
@@ -185,7 +214,7 @@ class GatePlugin:
 
     @property
     def _decides(self) -> bool:
-        return not (self.session.worker or self.session.options.list or self.config.option.collectonly)
+        return not (self.session.worker or self.session.options.only_looks or self.config.option.collectonly)
 
     @property
     def _only_looking(self) -> bool:
@@ -208,6 +237,13 @@ class GatePlugin:
             return
         gate.close_all()
         self._boot(name, wanted(mine), measured_by(mine))
+
+    def _open_late(self, name: str) -> None:
+        """Start a server that no item was known to want before it ran."""
+        gate = self.session.gate
+        assert gate is not None  # noqa: S101 - opened by the run loop
+        gate.close_all()
+        self._boot(name, {}, {})
 
     def _boot(self, name: str, wants: Mapping[str, Any], measures: Mapping[str, Any]) -> None:
         gate = self.session.gate

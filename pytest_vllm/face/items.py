@@ -40,9 +40,14 @@ def params_of(item: pytest.Item) -> dict[str, Any]:
 
 def check_key(item: pytest.Item, spec: CheckSpec) -> str:
     """The check's id with its case in brackets: `errors.bad-request[negative-max-tokens]`."""
-    chosen = {name: value for name, value in params_of(item).items() if name != PROFILE_PARAM}
+    chosen = {name: value for name, value in params_of(item).items() if _is_case(name)}
     names = [value.id if isinstance(value, Case) else str(value) for _, value in sorted(chosen.items())]
     return f"{spec.id}[{'-'.join(names)}]" if names else spec.id
+
+
+def _is_case(name: str) -> bool:
+    """Whether a parameter says what is checked, not where or how often (pytest-repeat)."""
+    return name != PROFILE_PARAM and not name.startswith("__pytest_repeat")
 
 
 def exchanges_of(item: pytest.Item, spec: CheckSpec | None) -> dict[str, Planned]:

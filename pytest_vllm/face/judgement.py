@@ -11,12 +11,14 @@ import pytest
 
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict, grade
 from pytest_vllm.decide.waivers import apply_waivers
+from pytest_vllm.declare.recordings import without_evidence
+from pytest_vllm.declare.wholeness import misread
 from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, exchanges_of
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Mapping, Sequence
 
     from pytest_vllm.declare.checks import CheckSpec
     from pytest_vllm.run.state import ServerState
@@ -42,9 +44,14 @@ def judge(
     call: pytest.CallInfo[None],
     state: ServerState,
     observed: Mapping[str, str],
+    *,
+    file: str = "",
 ) -> Result:
-    """The result of a check whose call (or set-up) has ended."""
+    """The result of a check whose call (or set-up) has ended; `file` is where a person's own check lies."""
     verdict, reason = _observe(spec, call)
+    exchanges = tuple(exchanges_of(item, spec))
+    if verdict is Verdict.PASS and (why := _left_open(state, exchanges)):
+        verdict, reason = Verdict.UNDECIDED, why
     _, line, _ = item.reportinfo()
     result = Result(
         check=check_key(item, spec),
@@ -56,15 +63,21 @@ def judge(
         area=area_of(item.nodeid),
         source=f"{item.nodeid.split('::')[0]}:{(line or 0) + 1}",
         spec=spec.spec,
-        exchanges=tuple(exchanges_of(item, spec)),
+        exchanges=exchanges,
         seconds=round(call.duration, 6),
         observations=dict(observed),
         profile=state.profile.name,
         nodeid=item.nodeid,
+        file=file,
     )
     today = dt.datetime.now(dt.UTC).date()
     judged = apply_waivers(result, state.profile.waive, state.server.version, today)
     return _explained(judged, state, item.config.rootpath) if judged.verdict is Verdict.FAIL else judged
+
+
+def _left_open(state: ServerState, exchanges: Sequence[str]) -> str:
+    """Why a check that passed on what there is has not passed: part of it could not be recorded."""
+    return without_evidence(state.store.get(key) for key in exchanges if key in state.store)
 
 
 def _explained(result: Result, state: ServerState, root: Path) -> Result:
@@ -73,6 +86,23 @@ def _explained(result: Result, state: ServerState, root: Path) -> Result:
 
     known = explanations(result.check, state.server.version, state.profile, root)
     return replace(result, reason="\n".join([result.reason, *known])) if known else result
+
+
+def name_crash(item: pytest.Item, spec: CheckSpec, call: pytest.CallInfo[None], state: ServerState) -> None:
+    """Make a check that crashed on a malformed answer a failure that names the answer, and not an error.
+
+    A check that crashed on answers with which nothing is wrong stays a crash: the fault is its own.
+    """
+    if call.excinfo is None or not isinstance(call.excinfo.value, Exception):
+        return
+    error, keys = call.excinfo.value, state.store.keys()
+    wide = "*" in spec.exchanges
+    judged = [key for key in (keys if wide else exchanges_of(item, spec)) if key in state.store]
+    reason = misread(error, _place(call.excinfo), map(state.store.get, judged), state.server.version)
+    if reason and not isinstance(error, JUDGEMENTS):
+        failure = AssertionError(reason).with_traceback(error.__traceback__)
+        failure.__cause__ = error
+        call.excinfo = pytest.ExceptionInfo.from_exception(failure)
 
 
 def require(state: ServerState, spec: CheckSpec) -> None:
@@ -117,9 +147,20 @@ def _observe(spec: CheckSpec, call: pytest.CallInfo[None]) -> tuple[Verdict, str
         return Verdict.UNDECIDED, str(error)
     if isinstance(error, AssertionError):
         return grade(spec.level, held=False), _said(error)
-    where = call.excinfo.traceback[-1]
     crash = f"{type(error).__name__}: {error}"
-    return Verdict.UNDECIDED, f"the check crashed at {Path(where.path).name}:{where.lineno + 1}: {crash}"
+    what = "its set-up failed" if call.when == "setup" else "the check crashed"
+    return Verdict.UNDECIDED, f"{what} at {_place(call.excinfo)}: {crash}"
+
+
+def _place(raised: pytest.ExceptionInfo[BaseException]) -> str:
+    where = raised.traceback[-1]
+    return f"{Path(where.path).name}:{where.lineno + 1}"
+
+
+def crashed(call: pytest.CallInfo[None]) -> bool:
+    """Whether an error ended a check, instead of what it judged."""
+    error = call.excinfo.value if call.excinfo else None
+    return error is not None and not isinstance(error, (*JUDGEMENTS, pytest.skip.Exception))
 
 
 def _skipped(spec: CheckSpec, why: str) -> tuple[Verdict, str]:

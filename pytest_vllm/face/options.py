@@ -36,10 +36,15 @@ FIXTURES = (
     "vllm_restart",
     "vllm_roofline",
     "vllm_server",
+    "vllm_servers",
     "vllm_session",
     "vllm_startup_warnings",
     "vllm_timeline",
 )
+#: What `--vllm-baseline` takes instead of a file: `compare.kept` knows what it means.
+LAST_GOOD = "last-good"
+#: What passing own tests are without any check: a GO, or only pytest's own exit status.
+OWN_TESTS = ("count", "report")
 LAUNCHERS = ("docker", "podman", "process", "attach", "sim")
 
 
@@ -72,9 +77,19 @@ class Options:
     replay: Path | None = None
     strict: bool = False
     list: bool = False
+    plan: bool = False
     defects: tuple[str, ...] = ()
     baseline: Path | None = None
     save_baseline: Path | None = None
+    no_worse: bool = False
+
+    @property
+    def only_looks(self) -> bool:
+        """Whether nothing is to be started: what would be done is printed."""
+        return self.list or self.plan
+
+    own_tests: str = "report"
+    suites: bool = False
 
     @property
     def wants_server(self) -> bool:
@@ -149,15 +164,27 @@ def add_options(parser: pytest.Parser) -> None:
     add.one("replay", "judge the recordings of this run folder again, without a server", metavar="DIR")
     add.flag("strict", "a SHOULD check that fails or is undecided counts like a MUST check")
     add.flag("list", "list the checks that would run, with level, family and requirement, and stop")
+    add.flag("plan", "print what the run would send and how long it would take, and stop")
     add.many("defect", "break the simulator by this named defect", "NAME")
-    add.one("baseline", "compare every verdict with this saved baseline", metavar="FILE")
+    add.one(
+        "baseline", "compare every verdict with this saved baseline, run folder, or last-good", metavar="FILE"
+    )
+    add.flag("no-worse", "what failed in --vllm-baseline and still fails is reported and does not count")
     add.one("save-baseline", "save this run's verdicts as a baseline", metavar="FILE")
+    add.one(
+        "own-tests",
+        "count: passing tests of your own are a GO without any check; report (default): they are reported",
+        choices=OWN_TESTS,
+    )
+    add.flag("suites", "run the bundled checks beside this project's own tests, where no path is given")
 
 
 def read_options(config: pytest.Config) -> Options:
     """The options of this run: command line first, then ini."""
     read = _reader(config)
     _one_source(config, read)
+    if read("plan") and not any(read(name) for name in ("profile", "url", "from")):
+        raise pytest.UsageError("--vllm-plan needs to know for which server: add --vllm-profile=NAME")
     report = Path(read("report") or ".vllm")
     return Options(
         profiles=tuple(read("profile") or ()),
@@ -185,9 +212,13 @@ def read_options(config: pytest.Config) -> Options:
         replay=_path(config, read("replay")),
         strict=bool(read("strict")),
         list=bool(read("list")),
+        plan=bool(read("plan")),
         defects=tuple(read("defect") or ()),
-        baseline=_path(config, read("baseline")),
+        baseline=_baseline(config, read("baseline")),
         save_baseline=_path(config, read("save-baseline")),
+        no_worse=bool(read("no-worse")),
+        own_tests=_chosen("own-tests", read("own-tests"), OWN_TESTS),
+        suites=bool(read("suites")),
     )
 
 
@@ -227,8 +258,22 @@ def _source(config: pytest.Config, given: str | None) -> str | None:
     return text
 
 
+def _chosen(name: str, given: str | None, known: tuple[str, ...]) -> str:
+    """One of the known words, which an ini file may write in quotes; the last one unless given."""
+    word = (given or known[-1]).strip("\"'")
+    if word not in known:
+        raise pytest.UsageError(f"{_dest(name)} = {word!r}: choose from {', '.join(known)}")
+    return word
+
+
 def _path(config: pytest.Config, value: str | None) -> Path | None:
     return config.invocation_params.dir / value if value else None
+
+
+def _baseline(config: pytest.Config, value: str | None) -> Path | None:
+    """A path, or the word for the newest good run of each profile."""
+    path = _path(config, value)
+    return Path(LAST_GOOD) if value == LAST_GOOD and path is not None and not path.exists() else path
 
 
 def _reader(config: pytest.Config) -> Any:

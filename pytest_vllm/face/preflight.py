@@ -1,4 +1,7 @@
-"""`--vllm-preflight`: what static rules say of the profiles of a run. Starts nothing, writes nothing."""
+"""`--vllm-preflight`: what static rules and vLLM's own argument parser say of the profiles of a run.
+
+Starts no server, writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.face.profiles import load_profiles
-from pytest_vllm.preflight import Severity, judge
+from pytest_vllm.launch.question import question
+from pytest_vllm.preflight import Reply, Severity, judge
 from pytest_vllm.preflight.inspect import inspect_host
 from pytest_vllm.preflight.judged import findings_in
 from pytest_vllm.preflight.render import lines, summary
@@ -30,7 +34,11 @@ def preflight(config: pytest.Config, options: Options) -> int:
         print(f"vllm: {note}")
     wrong = False
     for profile in profiles.values():
-        said = judge(profile, config.rootpath, inspect_host(profile))
+        answer = question(profile)
+        if answer is not None:
+            print(f"vllm: {profile.name}: {answer.line}")
+        reply = None if answer is None or answer.unasked else Reply(answer.whom, answer.refused)
+        said = judge(profile, config.rootpath, inspect_host(profile), reply)
         found = findings_in(said)
         figures = figures_of(profile, config.rootpath)
         expected = [f"{profile.name}: {line}" for line in Roofline(figures).lines()] if figures else []

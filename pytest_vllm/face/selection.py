@@ -88,7 +88,7 @@ def needs_server(item: pytest.Item) -> bool:
 
 def needs_live(item: pytest.Item) -> bool:
     """Whether an item talks to the server itself, instead of judging recordings."""
-    live = {"vllm_client", "vllm_async_client", "vllm_http", "vllm_metrics"}
+    live = {"vllm_client", "vllm_async_client", "vllm_http", "vllm_metrics", "vllm_servers"}
     own = spec_of(item) is None and "vllm_server" in getattr(item, "fixturenames", ())
     return own or bool(live & set(getattr(item, "fixturenames", ())))
 

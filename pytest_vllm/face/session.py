@@ -14,21 +14,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.declare.recordings import Recordings
 from pytest_vllm.face.account import Account
-from pytest_vllm.face.baselines import read_baseline, refuse_other_model, refuse_unknown
+from pytest_vllm.face.baselines import read_baselines, refuse_other_model, refuse_unknown
+from pytest_vllm.face.own import OwnBook
 from pytest_vllm.face.profiles import load_profiles
 from pytest_vllm.face.selection import profile_of
+from pytest_vllm.face.traffic import Traffic
+from pytest_vllm.launch.arguments import request_key
 from pytest_vllm.profile.model import Secret
 from pytest_vllm.run.context import RunContext
 from pytest_vllm.run.state import RUN_FILE, ServerState, read_state
 from pytest_vllm.wire.redact import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import pytest
+    from collections.abc import Callable, Iterable
 
     from pytest_vllm.decide.baseline import Baseline
     from pytest_vllm.decide.verdict import Result
@@ -37,6 +41,16 @@ if TYPE_CHECKING:
     from pytest_vllm.report.progress import Progress
     from pytest_vllm.report.record import RunRecord
     from pytest_vllm.run.gate import Gate
+
+#: Verdicts, the worst first.
+WORST = (
+    Verdict.FAIL,
+    Verdict.UNDECIDED,
+    Verdict.ADVISORY,
+    Verdict.WAIVED,
+    Verdict.PASS,
+    Verdict.NOT_RUN,
+)
 
 
 @dataclass
@@ -51,7 +65,9 @@ class GateSession:
         worker: whether this is an xdist worker.
         gate: opened by the controlling process; None in workers and in a replay.
         results: every judged check, in order of arrival.
-        own_failures: node ids of failing tests that are not checks.
+        own: tests of the person's own that are not checks, and what became of them.
+        traffic: what the own test that runs now has sent and got back.
+        faulty: node ids of own checks whose set-up failed by itself.
         missed: what was asked for by `--vllm-check` and names nothing, in words.
         partial: whether some collected checks were left out.
         record: what the reports tell; None until the end.
@@ -60,6 +76,7 @@ class GateSession:
         unwritten: file -> why it could not be written.
         rootdir: where the person's own profiles, hardware and models lie.
         notes: what the header tells of how the profiles came about.
+        open_late: starts a profile's server while tests run; None where nothing is started.
     """
 
     options: Options
@@ -71,7 +88,9 @@ class GateSession:
     started: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
     clock: float = field(default_factory=time.monotonic)
     results: list[Result] = field(default_factory=list)
-    own_failures: list[str] = field(default_factory=list)
+    own: OwnBook = field(default_factory=OwnBook)
+    traffic: Traffic = field(default_factory=Traffic)
+    faulty: set[str] = field(default_factory=set)
     missed: list[str] = field(default_factory=list)
     partial: bool = False
     record: RunRecord | None = None
@@ -79,6 +98,7 @@ class GateSession:
     account: Account = field(default_factory=Account)
     unwritten: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    open_late: Callable[[str], None] | None = None
     _states: dict[str, ServerState] = field(default_factory=dict)
     rootdir: Path = field(default_factory=Path.cwd)
     _recordings: dict[str, Recordings] = field(default_factory=dict)
@@ -104,6 +124,11 @@ class GateSession:
         """Whether recordings are judged again, without a server."""
         return self.options.replay is not None
 
+    @property
+    def counting(self) -> bool:
+        """Whether passing own tests are a GO: as asked for, and no check was left out of the run."""
+        return self.options.own_tests == "count" and self.account.selected == self.account.meant
+
     def make_reports(self) -> None:
         """Make the folder of reports. Raises OSError.
 
@@ -111,6 +136,26 @@ class GateSession:
         """
         for folder in (self.reports.parents[1], self.reports.parent, self.reports):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def add(self, result: Result, *, last: bool = True) -> None:
+        """Take in a judged check; what another plugin runs again is judged once.
+
+        Args:
+            result: the check.
+            last: whether it is not run again after this.
+        """
+        if last:
+            self.results.append(result)
+
+    def once(self) -> list[Result]:
+        """Every check once, however often a plugin ran it: the worst of its verdicts, in order of arrival."""
+        kept: dict[tuple[str, str], Result] = {}
+        for result in self.results:
+            name = (result.profile, result.check)
+            known = kept.get(name)
+            if known is None or WORST.index(result.verdict) < WORST.index(known.verdict):
+                kept[name] = result
+        return list(kept.values())
 
     def context(self, progress: Progress) -> RunContext:
         """What this run gives to its servers."""
@@ -133,11 +178,22 @@ class GateSession:
         return self.profiles[profile_of(item, self.default_profile)]
 
     def state(self, name: str) -> ServerState:
-        """A profile's server. Fails the asking test when it was never opened."""
-        if self.gate is not None and name in self.gate.states:
+        """A profile's server, started where a test asks for it by name only while it runs.
+
+        Raises pytest.UsageError in an xdist worker, which starts none.
+        """
+        if self.gate is not None:
+            if name not in self.gate.states and self.open_late is not None:
+                self.open_late(name)
             return self.gate.states[name]
         if name not in self._states:
-            self._states = read_state(self.folder / RUN_FILE)
+            path = self.folder / RUN_FILE
+            self._states = read_state(path) if path.is_file() else {}
+        if name not in self._states:
+            raise pytest.UsageError(
+                f"the server of {name} was not started: mark a test that asks for it with getfixturevalue "
+                'with @pytest.mark.usefixtures("vllm_server"), so that it is known before workers start'
+            )
         return self._states[name]
 
     def recordings(self, name: str) -> Recordings:
@@ -161,7 +217,7 @@ def open_session(config: pytest.Config, options: Options) -> GateSession:
     session = GateSession(options, folder, profiles, reports, notes=notes)
     session.rootdir = config.rootpath
     session.worker = hasattr(config, "workerinput")
-    session.baselines = read_baseline(options.baseline)
+    session.baselines = read_baselines(options, profiles)
     refuse_unknown(options.baseline, session.baselines, profiles)
     if session.replaying:
         for name in profiles:
@@ -182,7 +238,9 @@ def run_folders(config: pytest.Config, options: Options) -> tuple[Path, Path]:
 
 
 def secrets_in(profiles: Iterable[Profile]) -> list[str]:
-    """The values of every secret that the profiles name, as far as the environment has them."""
+    """The values of every secret that the profiles name or their servers inherit, where they are known."""
+    profiles = list(profiles)
     named = [one for p in profiles for one in (p.server.api_key, *p.server.env.values())]
     found = [os.environ.get(one.from_env, "") for one in named if isinstance(one, Secret)]
-    return [secret for secret in found if secret]
+    sent = [request_key(profile, os.environ) for profile in profiles]
+    return [secret for secret in (*found, *sent) if secret]

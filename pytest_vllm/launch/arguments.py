@@ -120,6 +120,25 @@ def api_key(profile: Profile, environ: Mapping[str, str]) -> str | None:
     return given or environ.get(API_KEY) or None
 
 
+def request_key(profile: Profile, environ: Mapping[str, str]) -> str | None:
+    """The key that requests carry; None where there is none, or its variable is not set any more.
+
+    A server that runs as a process of ours, the simulator too, inherits `VLLM_API_KEY` and asks for it. One
+    in a container or somewhere else does not, and is sent only a key that the profile names.
+    """
+    server = profile.server
+    inherits = server.launcher in ("process", "sim")
+    given = server.env.get(API_KEY)
+    if given is not None and server.api_key is None and "api-key" not in server.args:
+        return environ.get(given.from_env) if isinstance(given, Secret) else str(given)
+    if not (inherits or server.api_key or server.args.get("api-key")):
+        return None
+    try:
+        return api_key(profile, environ)
+    except BootError:
+        return None
+
+
 def secret_value(name: str, where: str, environ: Mapping[str, str]) -> str:
     """The value of an environment variable that a profile names. Raises BootError when it is not set."""
     value = environ.get(name, "")

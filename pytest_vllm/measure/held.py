@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pytest_vllm.measure.samples import Sample
+
 Span = tuple[float, float]
+#: Seconds before and after a stretch in which what was held up may still show: a server or a proxy gives a
+#: client up that does not read, and its close is seen afterwards.
+MARGIN = 5.0
 
 
 def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -55,3 +60,24 @@ def touches(begin: float, end: float, held: Sequence[Span]) -> bool:
     """Whether something was held up between two moments."""
     at = bisect_left(held, end, key=lambda one: one[0])
     return at > 0 and held[at - 1][1] > begin
+
+
+def excused(samples: Iterable[Sample], held: Sequence[Span], speed: float = 1.0) -> list[Sample]:
+    """Those that failed on their way while the client was held up, or soon before or after.
+
+    Args:
+        samples: requests, with times of the same clock as the spans.
+        held: when the client was held up.
+        speed: that clock's seconds per second of the wall.
+    """
+    margin = MARGIN * speed
+    return [
+        one
+        for one in samples
+        if one.lost and touches(min(one.intended, one.sent) - margin, one.end + margin, held)
+    ]
+
+
+def near(begin: float, end: float, held: Sequence[Span]) -> tuple[Span, ...]:
+    """Those that lie in a window at least in part."""
+    return tuple(one for one in held if one[0] < end and one[1] > begin)

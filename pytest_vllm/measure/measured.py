@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.measure import canary, estimates
 from pytest_vllm.measure.health import Doubt
+from pytest_vllm.measure.held import excused, length
 from pytest_vllm.measure.samples import Sample
 from pytest_vllm.measure.statistics import LEAST, Interval, Outcome, Spending, percentile
 from pytest_vllm.measure.workload import Workload
@@ -112,8 +113,33 @@ class Measured:
 
     @cached_property
     def errors(self) -> list[str]:
-        """What went wrong with requests, scored or not."""
-        return [one.error for one in self.samples if one.error]
+        """What went wrong with requests, scored or not; without what may be the doing of a held-up client."""
+        return [one.error for one in self.failed]
+
+    @cached_property
+    def failed(self) -> tuple[Sample, ...]:
+        """Requests that failed, scored or not; without what may be the doing of a held-up client."""
+        excused = set(map(id, self.excused))
+        return tuple(one for one in self.samples if one.error and id(one) not in excused)
+
+    @cached_property
+    def excused(self) -> tuple[Sample, ...]:
+        """Requests that failed on the way while the client was held up, or soon after: nobody's fault.
+
+        An answer of the server's own stays a failure: that the client was slow does not make it wrong.
+        """
+        return tuple(excused(self.samples, self.held, self.speed))
+
+    @cached_property
+    def unsure(self) -> str:
+        """Why it can't be told that no request failed; empty when it can."""
+        if not self.excused:
+            return ""
+        seconds = length(self.held) / self.speed
+        return (
+            f"this process was held up for {seconds:.2g} s, and {len(self.excused)} of {len(self.samples)} "
+            f"requests failed around that time: {self.excused[0].error}"
+        )
 
     @cached_property
     def wrong(self) -> str:

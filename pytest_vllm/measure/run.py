@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.measure.asking import Asking
 from pytest_vllm.measure.driver import Driver
 from pytest_vllm.measure.health import against_server, doubts
+from pytest_vllm.measure.held import MARGIN, excused, joined, touches
 from pytest_vllm.measure.load import Load
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.samples import sample_of
@@ -42,6 +43,8 @@ EMPTYING, LEAST_EMPTYING = 5.0, 2.0
 WARM = 8
 #: Tokens of a prompt that fits whatever the tokenizer makes of it: longer ones are sized by what it tells.
 SHORT = 100
+#: How often a canary is asked, at most, while this process is held up.
+TRIES = 3
 
 
 def perform(
@@ -120,7 +123,7 @@ class _Run:
         self.driver.open(1)
         self.first = self.talk.scrape()
         if self.workload.canary:
-            self.around.append(self._canary())
+            self.around += self._canary()
         if any(kind.prompts.tokens > SHORT for kind in self.workload.kinds):
             self.around.append(self._warm_up(replace(self.workload.kinds[0], prompts=Prompts(SHORT))))
         for _ in range(self.workload.warmup):
@@ -134,11 +137,12 @@ class _Run:
         self.load.drain()
         self.after, self.drained = self._idle()
         if self.workload.canary:
-            self.late.append(self._canary())
+            self.late += self._canary()
 
     def measured(self, cost: float) -> Measured:
         """What was found."""
         load, simulated = self.load, self.server.simulated
+        unheard = set(map(id, excused(load.canaries, load.sender.held, self.speed)))
         samples = load.scored()
         clients = load.clients(samples)
         found = []
@@ -159,7 +163,7 @@ class _Run:
             before=self.before,
             after=self.after,
             alone=tuple(one.text for one in (*self.around[:1], *self.late) if one.kind == "canary"),
-            loaded=tuple(one.text for one in load.canaries),
+            loaded=tuple(one.text for one in load.canaries if id(one) not in unheard),
             looks=tuple(load.looks),
             stopped=self.broken or load.stopped,
             spoiled=self.spoiled,
@@ -170,10 +174,18 @@ class _Run:
             client=_shown([client for client, _ in clients]),
         )
 
-    def _canary(self) -> Sample:
-        call = self.talk.ask(self.talk.asking.canary())
-        self.speed = speed_told(call)
-        return sample_of(call, kind="canary", asked=None, begin=call.intended, speed=self.speed, texts=True)
+    def _canary(self) -> list[Sample]:
+        """The canary asked alone; nothing where it got no answer while this process was held up."""
+        for _ in range(TRIES):
+            call = self.talk.ask(self.talk.asking.canary())
+            self.speed = speed_told(call)
+            sample = sample_of(
+                call, kind="canary", asked=None, begin=call.intended, speed=self.speed, texts=True
+            )
+            held = touches(call.intended - MARGIN, call.ended + MARGIN, joined(self.driver.held))
+            if not (sample.lost and held):
+                return [sample]
+        return []
 
     def _warm_up(self, only: Kind | None = None) -> Sample:
         asked = self.script.next(only)

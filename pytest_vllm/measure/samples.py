@@ -17,12 +17,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.measure.wirebytes import body_pieces
+from pytest_vllm.wire.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_vllm.measure.driver import Call
 
+#: Statuses of a proxy or a server that waited for one side in vain.
+WAITED = frozenset({408, 499, 502, 503, 504})
 _SAID = ("content", "reasoning", "reasoning_content")
 
 
@@ -46,6 +49,7 @@ class Sample:
         error: why it is not good; empty when it is.
         text: the answer, of canaries and of a few others.
         scored: whether it lies in the scored window.
+        lost: whether it failed on its way, and not by what the server said.
     """
 
     kind: str
@@ -63,6 +67,7 @@ class Sample:
     error: str = ""
     text: str = ""
     scored: bool = True
+    lost: bool = False
 
     @property
     def good(self) -> bool:
@@ -184,6 +189,7 @@ def sample_of(call: Call, *, kind: str, asked: int | None, begin: float, speed: 
         finish=finish,
         error=error,
         text=text_of(events.payloads) if texts and streamed else "",
+        lost=(call.failure is not None and call.failure is not Failure.PROTOCOL) or status in WAITED,
     )
 
 

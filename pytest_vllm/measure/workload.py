@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import random
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 #: English words per token of an ordinary tokenizer, until the server's own usage tells better.
 WORDS_PER_TOKEN = 0.72
@@ -35,7 +35,8 @@ class Prompts:
         spread: sigma of a log-normal spread of lengths around `tokens`; 0: all alike.
         longest: no prompt is longer than this.
         shared: tokens at the beginning that all prompts of this load have in common, before the salt.
-        file: prompts line by line, plain or JSON with a `prompt`; taken in turn, salted all the same.
+        file: prompts line by line, plain or JSON with a `prompt`; taken in turn, salted all the same. Its
+            path begins where the measurement is declared, or else in the root of the project.
     """
 
     tokens: int = 64
@@ -253,6 +254,32 @@ def _text(drawn: random.Random, words: float) -> str:
     """A text of so many words, in sentences."""
     chosen = drawn.choices(_WORDS, k=round(words))
     return "".join(f"{word}. The " if at % 9 == 8 else f"{word} " for at, word in enumerate(chosen))
+
+
+def with_files(workload: Workload, folders: Sequence[Path]) -> Workload:
+    """The workload with its files of prompts found, each in the first folder that has it.
+
+    Raises ValueError when one is in none of them, or holds no prompts.
+    """
+    kinds = [replace(kind, prompts=_found(kind.prompts, folders)) for kind in workload.kinds]
+    return replace(workload, kinds=tuple(kinds))
+
+
+def _found(prompts: Prompts, folders: Sequence[Path]) -> Prompts:
+    if not prompts.file:
+        return prompts
+    places = dict.fromkeys(folder / prompts.file for folder in folders)
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        looked = " nor ".join(map(str, places))
+        raise ValueError(f"the file of prompts {prompts.file} is missing: it is neither {looked}")
+    try:
+        _lines(str(path))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"the file of prompts {path} cannot be read: {type(error).__name__}: {error}"
+        ) from error
+    return replace(prompts, file=str(path))
 
 
 def _lines_of(workload: Workload) -> dict[str, list[str]]:

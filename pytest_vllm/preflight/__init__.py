@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.preflight import render
-from pytest_vllm.preflight.deployment import deployment_of
+from pytest_vllm.preflight.deployment import Reply, deployment_of
 from pytest_vllm.preflight.judged import HARDWARE, MODEL, VERSION, Verdict, counted, findings_in, verdicts
 from pytest_vllm.preflight.rule import RULES, Finding, Severity
 from pytest_vllm.preflight.rules import TOPICS
@@ -24,6 +24,7 @@ __all__ = [
     "RULES",
     "TOPICS",
     "Finding",
+    "Reply",
     "Severity",
     "Verdict",
     "check",
@@ -48,9 +49,14 @@ def check(profile: Profile, rootdir: Path, host: Host | None = None) -> list[Fin
     return findings_in(judge(profile, rootdir, host))
 
 
-def judge(profile: Profile, rootdir: Path, host: Host | None = None) -> list[Verdict]:
-    """What every rule says: pass, finding, or not judged. Arguments and errors as `check` has them."""
-    return verdicts(deployment_of(profile, rootdir, host))
+def judge(
+    profile: Profile, rootdir: Path, host: Host | None = None, reply: Reply | None = None
+) -> list[Verdict]:
+    """What every rule says: pass, finding, or not judged. Arguments and errors as `check` has them.
+
+    `reply` is what the profile's own vLLM says of its arguments, where that was asked.
+    """
+    return verdicts(deployment_of(profile, rootdir, host, reply))
 
 
 def header(profile: Profile, rootdir: Path) -> list[str]:

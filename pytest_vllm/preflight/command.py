@@ -14,26 +14,30 @@ from pytest_vllm.profile.sources import find
 from pytest_vllm.profile.write import to_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from pytest_vllm.preflight.deployment import Reply
     from pytest_vllm.preflight.judged import Verdict
     from pytest_vllm.preflight.rule import Finding
     from pytest_vllm.profile.model import Profile
 
 
-def judged(name: str, root: Path, *, host: bool = False) -> tuple[Profile, list[Verdict]]:
+def judged(
+    name: str, root: Path, *, host: bool = False, ask: Callable[[Profile], Reply | None] = lambda _: None
+) -> tuple[Profile, list[Verdict]]:
     """A profile and what every rule says of it. Raises ProfileError.
 
     Args:
         name: a profile's name or path.
         root: the project.
         host: ask this machine too.
+        ask: asks the profile's own vLLM what it says of the arguments.
     """
     try:
         profile = load(name, root)
     except ProfileError:
         profile = load(name, root, expand=False)  # another machine's variables are not this profile's fault
-    return profile, judge(profile, root, inspect_host(profile) if host else None)
+    return profile, judge(profile, root, inspect_host(profile) if host else None, ask(profile))
 
 
 def exit_status(findings: Sequence[Finding]) -> int:

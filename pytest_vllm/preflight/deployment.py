@@ -45,6 +45,19 @@ TRUE = {"1", "true", "yes", "on"}
 
 
 @dataclass(frozen=True)
+class Reply:
+    """What the deployment's own vLLM says of its arguments (`launch/question.py` asks it).
+
+    Args:
+        whom: who was asked, `vLLM 0.32.0 of IMAGE`.
+        refused: its words against the arguments; empty when it takes them.
+    """
+
+    whom: str
+    refused: str = ""
+
+
+@dataclass(frozen=True)
 class Deployment:
     """What rules look at.
 
@@ -55,6 +68,7 @@ class Deployment:
         draft: the draft model's checkpoint, None when none is known.
         host: what is known of the machine; None when nothing was asked.
         model_how: where the model's figures come from, or why there are none.
+        reply: what its own vLLM says of the arguments; None when that was not asked.
     """
 
     profile: Profile
@@ -63,6 +77,7 @@ class Deployment:
     draft: ModelFile | None = None
     host: Host | None = None
     model_how: str = ""
+    reply: Reply | None = None
 
     @property
     def version(self) -> str:
@@ -339,7 +354,9 @@ def number(value: Any) -> float | None:
     return float(found[1]) * _SCALE[found[2]] if found else None
 
 
-def deployment_of(profile: Profile, rootdir: Path, host: Host | None = None) -> Deployment:
+def deployment_of(
+    profile: Profile, rootdir: Path, host: Host | None = None, reply: Reply | None = None
+) -> Deployment:
     """A profile with the files that it names. Raises ProfileError when one cannot be read."""
     found = Deployment(profile)
     hardware = load_hardware(profile.hardware, rootdir) if profile.hardware else hardware_of(host, rootdir)
@@ -347,7 +364,7 @@ def deployment_of(profile: Profile, rootdir: Path, host: Host | None = None) -> 
     named = str(found.speculation.get("model") or "")
     own = named == profile.server.model or "mtp" in str(found.speculation.get("method"))
     draft = None if own else draft_of(named, rootdir)
-    return Deployment(profile, hardware, known.model, draft, host, known.how)
+    return Deployment(profile, hardware, known.model, draft, host, known.how, reply)
 
 
 def draft_of(repo: str, rootdir: Path) -> ModelFile | None:

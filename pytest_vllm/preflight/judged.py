@@ -22,12 +22,26 @@ if TYPE_CHECKING:
     from pytest_vllm.preflight.rule import Finding, Rule
 
 MODEL, HARDWARE, VERSION, HOST = "model unknown", "hardware unknown", "version unknown", "machine not asked"
+UNASKED = "vLLM not asked"
 #: What to add so that rules can judge, by what they miss.
 REMEDIES = {
     MODEL: 'model = "FILE" in the profile, or --vllm-model-config=FILE',
     HARDWARE: "--vllm-hardware=NAME",
     VERSION: 'version = "X.Y.Z" in [server]',
     HOST: "--host (pytest-vllm preflight), on the machine that it is for",
+    UNASKED: "--ask, where its image or its Python is",
+}
+#: Rules about what vLLM's argument parser takes: where that parser itself takes it, it knows better.
+OVERRULED = {
+    "flags.choice",
+    "flags.decimal-suffix",
+    "flags.negation",
+    "flags.not-yet",
+    "flags.number",
+    "flags.removed",
+    "flags.unknown",
+    "parsers.reasoning-unknown",
+    "parsers.tool-unknown",
 }
 _VERSION_READS = {"release", "within", "at_least", "version"}
 
@@ -47,6 +61,8 @@ class Watched(Deployment):
             missed.add(HARDWARE)
         elif name in ("here", "host") and found is None:
             missed.add(HOST)
+        elif name == "reply" and found is None:
+            missed.add(UNASKED)
         elif name in _VERSION_READS and not object.__getattribute__(self, "__dict__")["told"]:
             missed.add(VERSION)
         return found
@@ -98,6 +114,9 @@ def verdicts(deployment: Deployment) -> list[Verdict]:
 
 
 def _verdict(rule: Rule, deployment: Deployment) -> Verdict:
+    reply = deployment.reply
+    if reply is not None and not reply.refused and rule.name in OVERRULED:
+        return Verdict(rule.name)
     watched = Watched(**{one.name: getattr(deployment, one.name) for one in fields(deployment)})
     server = deployment.profile.server
     missed: set[str] = set()

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.verdict import Answer, Family, Verdict
+from pytest_vllm.report import causes as wording
 from pytest_vllm.report import summary
+from pytest_vllm.report.evidence import rerun
 from pytest_vllm.report.record import DID_NOT_BOOT
 from pytest_vllm.report.redaction import redactor_for, scrub
 from pytest_vllm.report.text import (
@@ -31,18 +33,56 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.redact import Redactor
 
 MOST_ROWS = 20
-LABEL = 15
+LABEL, INDENT = 15, 4
+#: Lines of lists, and rows of the table, in a CI job's log.
+BRIEF, BRIEF_ROWS = 14, 8
 LAST_LOG_LINES = 5
 
 #: What to do next, by answer.
 NEXT = {
     Answer.UNDECIDED: "an undecided check accuses nobody: remove its cause, then run again",
+    Answer.NO_VERDICT: 'vllm_own_tests = "count" makes passing own tests a GO; --vllm-suites adds checks',
     Answer.NOTHING_RAN: "`pytest-vllm checks` lists every check and what it needs",
 }
 
 
 def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style: Style = PLAIN) -> list[str]:
-    """The verdict of a run: a heading, the table, the lists, the answer last.
+    """The verdict of a run: what counted, the causes, the answer last.
+
+    Args:
+        record: the run.
+        redactor: takes secrets out; the default knows the servers' keys and what credentials look like.
+        style: colour and width.
+    """
+    details = detail_lines(record, redactor=redactor, style=style)
+    return [*details, *last_screen(record, redactor=redactor, style=style)]
+
+
+def detail_lines(
+    record: RunRecord, *, redactor: Redactor | None = None, style: Style = PLAIN, brief: bool = False
+) -> list[str]:
+    """What counted: a heading, the table, the lists, where the time went.
+
+    Args:
+        record: the run.
+        redactor: takes secrets out; the default knows the servers' keys and what credentials look like.
+        style: colour and width.
+        brief: only what did not pass, for a CI job's log.
+    """
+    redactor = redactor or redactor_for(record.servers.values())
+    results = scrub(record.results, redactor)
+    lines = [style.strong(_heading(record, style)), *_tables(record, results, style, brief=brief)]
+    lines += _deaths(record, redactor, style)
+    named = _lists(record, results, redactor, style)
+    if brief and len(named) > BRIEF:
+        named[BRIEF:] = [f"{'':{LABEL}}… {len(named) - BRIEF} more lines in report.html"]
+    lines += named
+    lines += _comparisons(record, style)
+    return [*lines, *_phases(record, redactor, style)]
+
+
+def last_screen(record: RunRecord, *, redactor: Redactor | None = None, style: Style = PLAIN) -> list[str]:
+    """The causes, how to see them again, where the reports lie, the answer: what 24 rows hold.
 
     Args:
         record: the run.
@@ -50,12 +90,7 @@ def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style:
         style: colour and width.
     """
     redactor = redactor or redactor_for(record.servers.values())
-    results = scrub(record.results, redactor)
-    lines = [style.strong(_heading(record, style)), *_tables(record, results, style)]
-    lines += _deaths(record, redactor, style)
-    lines += _lists(record, results, redactor, style)
-    lines += _comparisons(record, style)
-    lines += _phases(record, redactor, style)
+    lines = cause_lines(record, redactor, style)
     if record.replayed:
         lines.append(f"{'replayed':{LABEL}}{redactor.text(record.replayed)}, no server was asked")
     folder = redactor.text(shown_path(record.folder))
@@ -65,14 +100,40 @@ def verdict_lines(record: RunRecord, *, redactor: Redactor | None = None, style:
     return [*lines, *_answers(record, redactor, style)]
 
 
+def cause_lines(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
+    """Three rows for each of the likeliest causes, and the line that runs the first one's check again."""
+    found = record.causes
+    if not found:
+        return []
+    lines = ["", style.bad(wording.summed(found))]
+    several = len(record.servers) > 1
+    for place, cause in enumerate(found[: wording.MOST_CAUSES], 1):
+        first = scrub(cause.first, redactor)
+        on = f" on {first.profile}" if several else ""
+        rows = [
+            style.strong(clip(printable(redactor.text(wording.headline(cause) + on)), style.width - INDENT)),
+            clip(printable(first.fact), style.width - INDENT),
+            clip(printable(redactor.text(wording.observed(cause))), style.width - INDENT),
+        ]
+        lines += [f"{place if row is rows[0] else '':>2}  {row}" for row in rows]
+    if len(found) > wording.MOST_CAUSES:
+        lines.append(f"    … {count(len(found) - wording.MOST_CAUSES, 'more cause')} in report.html")
+    first = found[0].first
+    run = record.servers.get(first.profile)
+    return [*lines, *([f"{'rerun':{LABEL}}{redactor.text(rerun(first, run))}"] if run else [])]
+
+
 def _heading(record: RunRecord, style: Style) -> str:
     simulated = [run.server.simulated for run in record.servers.values()]
     mark = "" if not any(simulated) else " (simulated)" if all(simulated) else " (partly simulated)"
     return ruled(f"vllm verdict{mark}", style.width)
 
 
-def _tables(record: RunRecord, results: Sequence[Result], style: Style) -> list[str]:
+def _tables(record: RunRecord, results: Sequence[Result], style: Style, *, brief: bool) -> list[str]:
     rows = summary.suites(results)
+    if brief:
+        loud = (Verdict.FAIL, Verdict.UNDECIDED)
+        rows = [one for one in rows if any(one.counts.get(verdict) for verdict in loud)][:BRIEF_ROWS]
     profiles = list(dict.fromkeys(row.profile for row in rows))
     lines: list[str] = []
     for profile in profiles:
@@ -117,6 +178,7 @@ def _lists(record: RunRecord, results: Sequence[Result], redactor: Redactor, sty
     several = len(record.servers) + len(record.boot_failures) > 1
     of = {verdict: [row for row in results if row.verdict is verdict] for verdict in Verdict}
     lines = _failed(of[Verdict.FAIL], style, several=several)
+    lines += _own_failing(record, redactor, style)
     for verdict, word in ((Verdict.UNDECIDED, "undecided"), (Verdict.NOT_RUN, "not run")):
         lines += _grouped(word, of[verdict], style)
     advisory = [_name(row, several=several) for row in of[Verdict.ADVISORY]]
@@ -171,6 +233,15 @@ def _failed(rows: Sequence[Result], style: Style, *, several: bool) -> list[str]
     return _counted("failed", len(rows), [*_capped(shown, style), *kinds], paint=style.bad)
 
 
+def _own_failing(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
+    """Own tests that failed, each with its reason and the command that runs the first one again."""
+    rows = [one for one in record.own if one.failing]
+    shown = [printable(redactor.text(f"{one.nodeid}  {one.message}")) for one in rows]
+    lines = _counted("own failed", len(rows), _capped(shown, style), paint=style.bad)
+    again = next((redactor.text(one.rerun) for one in rows if one.rerun), "")
+    return [*lines, *_labelled("rerun", [again] if again else [])]
+
+
 def _grouped(word: str, rows: Sequence[Result], style: Style) -> list[str]:
     shown: list[str] = []
     groups = summary.by_reason((row.reason, row.check) for row in rows)
@@ -190,7 +261,11 @@ def _waived(
     shown = []
     for row in rows:
         end = ends.get((row.profile, row.check)) or ends.get((row.profile, row.check.partition("[")[0]))
-        shown.append(_name(row, several=several) + (f", until {end}" if end else ""))
+        shown.append(
+            _name(row, several=several)
+            + (f", until {end}" if end else "")
+            + ", as before" * bool(row.excused)
+        )
     expired = [
         printable(redactor.text(f"{use.waiver.check}: its waiver ended on {use.waiver.until}"))
         for use in uses
@@ -261,4 +336,8 @@ class _Answer:
         answer = paint(self.answer) + " " * (widest - len(self.answer))
         if widest + columns(text) + len(times) + 5 <= style.width:
             return [f"{answer}  {text}   {times}"]
-        return [f"{'time':{LABEL}}{times}", f"{answer}  {text}"]
+        took = f"{'time':{LABEL}}{times}"
+        if widest + columns(text) + 2 <= style.width:
+            return [took, f"{answer}  {text}"]
+        why = wrap(printable(redactor.text(self.why)), style.width - LABEL)
+        return [*_labelled("why", why), took, f"{answer}  {printable(redactor.text(self.about))}".rstrip()]

@@ -125,7 +125,8 @@ def spec_url(spec: str) -> str:
 
 def rerun(result: Result, run: ServerRun) -> str:
     """The command that runs one check alone, against this server or one booted like it."""
-    return f"pytest {run.selection} --vllm-check={shlex.quote(result.check)}"
+    where = f" {shlex.quote(result.file)}" if result.file else ""
+    return f"pytest {run.selection}{where} --vllm-check={shlex.quote(result.check)}"
 
 
 def script_file(check: str) -> str:
@@ -164,14 +165,37 @@ def _exhibit(key: str, reason: str, run: ServerRun, redactor: Redactor) -> Exhib
     recording = run.recordings.get(key)
     if recording is None:
         return Exhibit(redactor.text(key), error="this exchange was not recorded")
+    file = redactor.text(run.files.get(key, ""))
+    return exhibit_of(
+        recording, reason, redactor, file=file, headers=_headers(redactor.request(recording.request), run)
+    )
+
+
+def exhibit_of(
+    recording: Recording,
+    reason: str,
+    redactor: Redactor,
+    *,
+    file: str = "",
+    headers: tuple[str, ...] = (),
+) -> Exhibit:
+    """An exchange as evidence, redacted and cut.
+
+    Args:
+        recording: the exchange.
+        reason: what is said of it: the excerpt shows what it names.
+        redactor: takes secrets out.
+        file: the recording's file, relative to the run folder.
+        headers: request headers worth showing.
+    """
     recording = redactor.recording(recording)
     request = recording.request
     stream = is_stream(recording)
     return Exhibit(
         key=recording.key,
-        file=redactor.text(run.files.get(key, "")),
+        file=file,
         request=printable(f"{request.method} {request.path}"),
-        headers=_headers(request, run),
+        headers=headers,
         body=clip(body_text(request), BODY_COLUMNS),
         status=recording.status,
         content_type=printable(recording.header("content-type")),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.redact import Redactor
 
 LABEL, INDENT = 8, 6
+#: Lines of a brief block: what was required and observed; the exchange.
+BRIEF_WORDS, BRIEF_EXHIBIT = 4, 4
 
 
 def failure_block(
@@ -29,6 +31,7 @@ def failure_block(
     rerun: str = "",
     before: str | None = None,
     style: Style = PLAIN,
+    brief: bool = False,
 ) -> str:
     """Everything about a check that did not pass, in at most `style.width` columns.
 
@@ -42,12 +45,15 @@ def failure_block(
         rerun: the command that runs the check again; empty: derived from the server.
         before: what the baseline says of this check, if there is one.
         style: colour and width.
+        brief: the requirement, one exchange, and how to see it again, in about ten lines.
     """
     redactor = redactor or redactor_for([run])
     evidence = evidence_of(result, run, redactor)
     result = scrub(result, redactor)
     width = style.width
     lines = _requirement(result, run, style)
+    if brief:
+        return "\n".join([*lines[:BRIEF_WORDS], *_brief(evidence, folder, width)])
     for exhibit in evidence.exhibits:
         lines += ["", *exhibit_lines(exhibit, folder, width)]
     if evidence.left_out:
@@ -64,6 +70,15 @@ def failure_block(
     if evidence.script:
         lines.append(f"{'curl':{LABEL}}{shown_path(folder / evidence.script)}")
     return "\n".join(lines)
+
+
+def _brief(evidence: Evidence, folder: Path, width: int) -> list[str]:
+    """The last exchange shown, its last lines, and what runs the check again."""
+    lines = exhibit_lines(evidence.exhibits[-1], folder, width) if evidence.exhibits else []
+    if len(lines) > BRIEF_EXHIBIT:
+        lines = [*lines[: BRIEF_EXHIBIT - 1], lines[-1]]
+    lines.append(f"{'rerun':{LABEL}}{evidence.rerun}")
+    return [*lines, f"{'curl':{LABEL}}{shown_path(folder / evidence.script)}"] if evidence.script else lines
 
 
 def _requirement(result: Result, run: ServerRun, style: Style) -> list[str]:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pytest_vllm.decide.verdict import Verdict
+from pytest_vllm.decide.verdict import Family, Verdict
+from pytest_vllm.report.causes import MOST_CAUSES
 from pytest_vllm.report.evidence import Exhibit
 from pytest_vllm.report.failure import answer_text
 from pytest_vllm.report.plots import plots
@@ -25,7 +26,7 @@ from pytest_vllm.report.text import clock, count, printable
 from pytest_vllm.report.timeline import timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 HERE = Path(__file__).parent
 
@@ -38,6 +39,9 @@ ORDER = (
     Verdict.NOT_RUN,
     Verdict.PASS,
 )
+
+#: They are listed by id, and are whole in report.json.
+FOLDED = (Verdict.PASS, Verdict.NOT_RUN)
 
 #: What the words mean, for people who see the page without the manual.
 LEGEND = {
@@ -52,26 +56,19 @@ LEGEND = {
 
 def render(document: Mapping[str, Any]) -> str:
     """The HTML report of a JSON report."""
-    css = (HERE / "report.css").read_text("utf-8")
-    script = (HERE / "report.js").read_text("utf-8")
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
-    environment.filters |= {"clock": clock, "count": count, "fact": _fact, "answer": _answer}
     order = {verdict: place for place, verdict in enumerate(ORDER)}
-    rows = sorted(document["results"], key=lambda row: order[row["verdict"]])
-    not_run = [(row["reason"], row["check"]) for row in rows if row["verdict"] == Verdict.NOT_RUN]
-    return environment.get_template("report.html.j2").render(
+    every = sorted(document["results"], key=lambda row: order[row["verdict"]])
+    rows = [row for row in every if row["verdict"] not in FOLDED]
+    not_run = [(row["reason"], row["check"]) for row in every if row["verdict"] == Verdict.NOT_RUN]
+    return rendered(
+        "report.html.j2",
         document,
-        css=Markup(css),  # noqa: S704 - our own file
-        script=Markup(script),  # noqa: S704 - our own file
-        policy=f"default-src 'none'; style-src '{_hash(css)}'; script-src '{_hash(script)}'; base-uri 'none'",
+        script=(HERE / "report.js").read_text("utf-8"),
         rows=rows,
+        measured=[row for row in rows if row["family"] == Family.PERFORMANCE],
+        passed=_passed(every),
+        anchors={(row["profile"], row["check"]): f"c{place}" for place, row in enumerate(rows)},
+        most_causes=MOST_CAUSES,
         booting=sum(profile["boot_seconds"] for profile in document["profiles"]),
         order=[str(verdict) for verdict in ORDER],
         columns={str(verdict): word for verdict, word in COLUMNS.items()},
@@ -83,6 +80,47 @@ def render(document: Mapping[str, Any]) -> str:
             for one in document["servers"]
         },
         timelines={one["profile"]: Markup(timeline(one["exchanges"])) for one in document["servers"]},  # noqa: S704 - escaped there
+    )
+
+
+def _passed(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+    """(suite, ids) of the checks that passed: folded, since nobody decides by them."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row["verdict"] == Verdict.PASS:
+            found.setdefault(f"{row['profile']}: {row['suite']}", []).append(row["check"])
+    return list(found.items())
+
+
+def rendered(
+    template: str, document: Mapping[str, Any], *, script: str = "", style: str = "", **more: Any
+) -> str:
+    """A page of one of our templates, which loads nothing and runs only this script.
+
+    Args:
+        template: the file.
+        document: its values by name.
+        script: our own; empty for a page that needs none.
+        style: what the page adds to the report's style.
+        more: further values by name.
+    """
+    css = (HERE / "report.css").read_text("utf-8") + style
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.filters |= {"clock": clock, "count": count, "fact": _fact, "answer": _answer}
+    runs = f"'{_hash(script)}'" if script else "'none'"
+    return environment.get_template(template).render(
+        document,
+        css=Markup(css),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own file
+        policy=f"default-src 'none'; style-src '{_hash(css)}'; script-src {runs}; base-uri 'none'",
+        **more,
     )
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_vllm.decide.verdict import Family, Verdict
 from pytest_vllm.report import summary
-from pytest_vllm.report.evidence import ACCOUNTABLE, evidence_of, spec_url
+from pytest_vllm.report.causes import headline, observed
+from pytest_vllm.report.evidence import ACCOUNTABLE, evidence_of, rerun, spec_url
 from pytest_vllm.report.record import DID_NOT_BOOT
 from pytest_vllm.report.text import shown_path
 
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_vllm.decide.baseline import Comparison
+    from pytest_vllm.decide.causes import Cause
     from pytest_vllm.decide.verdict import Result
     from pytest_vllm.report.evidence import Exhibit
-    from pytest_vllm.report.record import BootFailure, Phase, RunRecord, ServerRun
+    from pytest_vllm.report.record import BootFailure, OwnTest, Phase, RunRecord, ServerRun
     from pytest_vllm.report.summary import WaiverUse
     from pytest_vllm.wire.policy import Access
     from pytest_vllm.wire.recording import Recording, Request
@@ -74,9 +76,11 @@ def document(record: RunRecord, redactor: Redactor, curl: CurlWriter) -> dict[st
             "servers": [_server(name, run) for name, run in servers.items()],
             "boot_failures": [_boot_failure(failure) for failure in record.boot_failures],
             "phases": [_phase(phase) for phase in record.phases],
+            "own_tests": [_own_test(one) for one in record.own],
             "results": [_result(row, servers.get(row.profile), redactor, curl) for row in rows],
             "waivers": [_waiver(use) for use in summary.waiver_uses(record)],
             "comparisons": [_comparison(one) for one in record.comparisons],
+            "causes": [_cause(one, servers.get(one.first.profile)) for one in record.causes],
         }
     )
     return redacted
@@ -118,6 +122,21 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "fixed": list(one.fixed),
         "new": list(one.new),
         "gone": list(one.gone),
+    }
+
+
+def _cause(one: Cause, run: ServerRun | None) -> dict[str, Any]:
+    return {
+        "profile": one.first.profile,
+        "area": one.area,
+        "areas": list(one.areas),
+        "title": one.title,
+        "headline": headline(one),
+        "fact": one.first.fact,
+        "observed": observed(one),
+        "check": one.first.check,
+        "checks": [check.check for check in one.checks],
+        "rerun": rerun(one.first, run) if run is not None else "",
     }
 
 
@@ -213,6 +232,19 @@ def _result(row: Result, run: ServerRun | None, redactor: Redactor, curl: CurlWr
         "observations": _plain(row.observations),
         "exchanges": list(row.exchanges),
         "evidence": _evidence(row, run, redactor, curl) if owes and run is not None else None,
+    }
+
+
+def _own_test(one: OwnTest) -> dict[str, Any]:
+    return {
+        "nodeid": one.nodeid,
+        "profile": one.profile,
+        "outcome": one.outcome,
+        "seconds": _seconds(one.seconds),
+        "message": one.message,
+        "traceback": one.traceback,
+        "exchanges": [_exhibit(exhibit) for exhibit in one.exhibits],
+        "rerun": one.rerun if one.failing else "",
     }
 
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report import summary
+from pytest_vllm.report.causes import MOST_CAUSES
 from pytest_vllm.report.evidence import Exhibit
 from pytest_vllm.report.excerpt import Line
 from pytest_vllm.report.failure import exhibit_lines
@@ -32,7 +33,13 @@ _ESCAPED = re.compile(r"([\\*_{}\[\]<>|#~@])")
 
 def render(document: Mapping[str, Any]) -> str:
     """The Markdown report of a JSON report, in fewer than 60,000 bytes."""
-    blocks = [*_answer(document), *_boot_failures(document), *_deaths(document), _table(document)]
+    blocks = [
+        *_answer(document),
+        *_boot_failures(document),
+        *_deaths(document),
+        *_causes(document),
+        _table(document),
+    ]
     head = "\n\n".join(block for block in blocks if block)
     tail = _within(_tail(document), TAIL, "… more in report.html")
     room = LIMIT - len(head.encode()) - len(tail.encode()) - 200
@@ -57,19 +64,19 @@ def _answer(document: Mapping[str, Any]) -> list[str]:
     about = ", ".join(_named(profile) for profile in profiles) or "no server"
     boot = sum(profile["boot_seconds"] for profile in profiles)
     took = f"{clock(run['seconds'])} in all" + (f", {clock(boot)} booting" if boot else "")
-    lines = [f"## {answer['answer']}: {about}", f"{_plain(answer['why'])}. {took}."]
+    lines = [f"## {answer['answer']}: {about}", f"{plain(answer['why'])}. {took}."]
     if answer["simulated"]:
         lines.append("**Simulated**: the simulator answered, no vLLM and no GPU was involved.")
     if len(profiles) > 1:
-        each = [f"- **{one['answer']}** {_named(one)}: {_plain(one['why'])}" for one in profiles]
+        each = [f"- **{one['answer']}** {_named(one)}: {plain(one['why'])}" for one in profiles]
         lines.append("\n".join(each[:MOST_ROWS]))
     if run["replayed"]:
-        lines.append(f"Judged again from the recordings in {_code(run['replayed'])}; no server was asked.")
+        lines.append(f"Judged again from the recordings in {code(run['replayed'])}; no server was asked.")
     return lines
 
 
 def _named(profile: Mapping[str, Any]) -> str:
-    name = _plain(clip(printable(profile["name"]), WIDTH))
+    name = plain(clip(printable(profile["name"]), WIDTH))
     return f"{name} (simulated)" if profile["simulated"] else name
 
 
@@ -77,16 +84,33 @@ def _boot_failures(document: Mapping[str, Any]) -> list[str]:
     blocks = []
     for failure in document["boot_failures"]:
         lines = [row for text in failure["evidence"][-20:] for row in paragraphs(text, WIDTH)]
-        blocks.append(f"### {_plain(failure['profile'])} did not boot\n\n{_plain(failure['what'])}")
+        blocks.append(f"### {plain(failure['profile'])} did not boot\n\n{plain(failure['what'])}")
         blocks += [_fenced(lines)] if lines else []
-        blocks += [f"What it means: {_plain(failure['means'])}"] if failure["means"] else []
-        blocks += ["\n".join(f"- try {_plain(text)}" for text in failure["try"])] if failure["try"] else []
+        blocks += [f"What it means: {plain(failure['means'])}"] if failure["means"] else []
+        blocks += ["\n".join(f"- try {plain(text)}" for text in failure["try"])] if failure["try"] else []
     return blocks
 
 
 def _deaths(document: Mapping[str, Any]) -> list[str]:
     died = [server for server in document["servers"] if server["died"]]
-    return [f"**The server died.** {_plain(one['profile'])}: {_plain(one['died'])}" for one in died]
+    return [f"**The server died.** {plain(one['profile'])}: {plain(one['died'])}" for one in died]
+
+
+def _causes(document: Mapping[str, Any]) -> list[str]:
+    """One paragraph for each of the likeliest causes, with what runs its check again."""
+    found = document["causes"]
+    if not found:
+        return []
+    checks = sum(len(one["checks"]) for one in found)
+    rows = [
+        f"{place}. **{plain(one['headline'])}**\n   {_fact(one['fact'])}\n"
+        f"   Observed: {code(one['observed'])}"
+        + (f"\n   Rerun: {code(one['rerun'])}" if one["rerun"] else "")
+        for place, one in enumerate(found[:MOST_CAUSES], 1)
+    ]
+    left = len(found) - MOST_CAUSES
+    more = [f"… {count(left, 'more cause')} in report.html"] if left > 0 else []
+    return ["\n".join([f"### {count(len(found), 'cause')}, {count(checks, 'check')}", "", *rows, *more])]
 
 
 def _table(document: Mapping[str, Any]) -> str:
@@ -96,7 +120,7 @@ def _table(document: Mapping[str, Any]) -> str:
     for row in document["suites"][:MOST_ROWS]:
         name = f"{row['profile']}: {row['suite']}" if several else row["suite"]
         cells = " | ".join(str(row["counts"][str(verdict)] or "·") for verdict in summary.COLUMNS)
-        lines.append(f"| {_plain(clip(printable(name), WIDTH))} | {cells} |")
+        lines.append(f"| {plain(clip(printable(name), WIDTH))} | {cells} |")
     if len(document["suites"]) > MOST_ROWS:
         lines.append(f"\n… {len(document['suites']) - MOST_ROWS} more suites in report.html")
     return "\n".join(lines) if document["suites"] else ""
@@ -109,7 +133,19 @@ def _failures(document: Mapping[str, Any]) -> list[str]:
         if rows:
             blocks.append(f"### {title}: {len(rows)}")
             blocks += [_failure(row, Path(document["run"]["folder"])) for row in rows]
+    own = [one for one in document.get("own_tests", ()) if one["outcome"] in ("failed", "error")]
+    if own:
+        blocks += [f"### Own tests that failed: {len(own)}", *map(_own_test, own)]
     return blocks
+
+
+def _own_test(one: Mapping[str, Any]) -> str:
+    name, message = (html.escape(clip(printable(one[key]), 2 * WIDTH)) for key in ("nodeid", "message"))
+    head = f"<details><summary><code>{name}</code> {one['outcome']}: {message}</summary>"
+    lines = [clip(printable(line), WIDTH) for line in one["traceback"].split("\n")[-MOST_ROWS:]]
+    for values in one["exchanges"]:
+        lines += ["", *exhibit_lines(_exhibit(values), Path(), WIDTH)]
+    return f"{head}\n\n{_fenced(lines)}\n\nRerun: {code(one['rerun'])}\n\n</details>"
 
 
 def _failure(row: Mapping[str, Any], folder: Path) -> str:
@@ -125,11 +161,11 @@ def _failure(row: Mapping[str, Any], folder: Path) -> str:
             lines += ["", *exhibit_lines(_exhibit(values), folder, WIDTH)]
         log = [clip(f"server  {line}", WIDTH) for line in evidence["log"]]
         lines += ["", *log] if log else []
-        rerun = f"\n\nRerun: {_code(evidence['rerun'])}"
-    spec = _plain(row["spec"])
+        rerun = f"\n\nRerun: {code(evidence['rerun'])}"
+    spec = plain(row["spec"])
     if row["spec_url"]:
         spec = f"[{spec}]({quote(row['spec_url'], safe=':/#?&=%')})"
-    where = f"Spec: {spec}, source: {_code(row['source'])}" if row["source"] else f"Spec: {spec}"
+    where = f"Spec: {spec}, source: {code(row['source'])}" if row["source"] else f"Spec: {spec}"
     return f"{head}\n\n{_fenced(lines)}\n\n{where}{rerun}\n\n</details>"
 
 
@@ -143,12 +179,12 @@ def _tail(document: Mapping[str, Any]) -> list[str]:
     blocks = []
     not_run = [(row["reason"], row["check"]) for row in rows if row["verdict"] == Verdict.NOT_RUN]
     groups = [
-        f"- {_plain(summary.names(group.checks))}: {_plain(clip(printable(group.reason), 2 * WIDTH))}"
+        f"- {plain(summary.names(group.checks))}: {plain(clip(printable(group.reason), 2 * WIDTH))}"
         for group in summary.by_reason(not_run)
     ]
-    advisory = [f"- {_code(row['check'])} {_fact(row['fact'])}" for row in _of(rows, Verdict.ADVISORY)]
+    advisory = [f"- {code(row['check'])} {_fact(row['fact'])}" for row in _of(rows, Verdict.ADVISORY)]
     waived = [
-        f"- {_code(row['check'])} {_plain(clip(printable(row['reason']), 2 * WIDTH))}"
+        f"- {code(row['check'])} {plain(clip(printable(row['reason']), 2 * WIDTH))}"
         for row in _of(rows, Verdict.WAIVED)
     ]
     for title, number, lines in (
@@ -168,18 +204,18 @@ def _of(rows: Sequence[Mapping[str, Any]], verdict: Verdict) -> list[Mapping[str
 
 def _time(document: Mapping[str, Any]) -> list[str]:
     phases = [summary.phase_text(Phase(**phase)) for phase in document["phases"]]
-    blocks = [f"Time: {_plain(', '.join(phases[:MOST_ROWS]))}."] if phases else []
+    blocks = [f"Time: {plain(', '.join(phases[:MOST_ROWS]))}."] if phases else []
     servers = [
-        f"{_plain(one['profile'])}: vLLM {_plain(one['version'] or 'version unknown')}, {one['launcher']}, "
-        f"{_code(one['model'])}"
+        f"{plain(one['profile'])}: vLLM {plain(one['version'] or 'version unknown')}, {one['launcher']}, "
+        f"{code(one['model'])}"
         for one in document["servers"]
     ]
     blocks += ["; ".join(servers[:MOST_ROWS]) + "."] if servers else []
     count_of = count(len(document["results"]), "check")
-    return [*blocks, f"{count_of}, run {_code(document['run']['id'])}; everything is in report.html."]
+    return [*blocks, f"{count_of}, run {code(document['run']['id'])}; everything is in report.html."]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text that formats nothing, mentions nobody and opens no tag."""
     return _ESCAPED.sub(r"\\\1", printable(text)).replace("`", "\\`")
 
@@ -187,10 +223,10 @@ def _plain(text: str) -> str:
 def _fact(text: str) -> str:
     """A requirement: what it quotes in backticks is code, the rest formats nothing."""
     parts = _CODE.split(text)
-    return "".join(_code(part) if place % 2 else _plain(part) for place, part in enumerate(parts))
+    return "".join(code(part) if place % 2 else plain(part) for place, part in enumerate(parts))
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """Text as inline code, whatever backticks it holds."""
     shown = clip(printable(text), 2 * WIDTH)
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))

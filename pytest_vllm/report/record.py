@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.decide.verdict import EXIT_NO_BOOT, Answer, decide, qualified
+from pytest_vllm.decide.verdict import EXIT_NO_BOOT, Answer, OwnTests, decide, qualified
+from pytest_vllm.report.causes import causes_of
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pytest_vllm.decide.baseline import Comparison
+    from pytest_vllm.decide.causes import Cause
     from pytest_vllm.decide.verdict import Decision, Result
     from pytest_vllm.profile.model import Waiver
+    from pytest_vllm.report.evidence import Exhibit
     from pytest_vllm.wire.recording import Recording
     from pytest_vllm.wire.server import Server
 
@@ -110,6 +114,50 @@ class BootFailure:
 
 
 @dataclass(frozen=True)
+class OwnTest:
+    """A test of the person's own that is not a check.
+
+    Args:
+        nodeid: what pytest calls it.
+        profile: the profile of the server that it uses; empty when it uses none.
+        outcome: passed, failed, error (in set-up or teardown) or skipped; empty when it was stopped before.
+        seconds: set-up, call and teardown.
+        message: the first line of what went wrong.
+        traceback: what pytest prints of it.
+        exhibits: the exchanges that a failing one used.
+        rerun: the command that runs it alone.
+    """
+
+    nodeid: str
+    profile: str = ""
+    outcome: str = ""
+    seconds: float = 0.0
+    message: str = ""
+    traceback: str = ""
+    exhibits: tuple[Exhibit, ...] = ()
+    rerun: str = ""
+
+    @property
+    def failing(self) -> bool:
+        """Whether it failed, or its set-up or teardown did."""
+        return self.outcome in ("failed", "error")
+
+
+def counted(tests: Iterable[OwnTest], *, counting: bool = False, alone: bool = False) -> OwnTests:
+    """Own tests as the decision takes them."""
+    rows = list(tests)
+    passed = [one for one in rows if one.outcome == "passed"]
+    return OwnTests(
+        failed=sum(one.failing for one in rows),
+        passed=len(passed),
+        asking=sum(bool(one.profile) for one in passed),
+        idle=sum(one.outcome == "skipped" for one in rows),
+        counting=counting,
+        alone=alone,
+    )
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """One run of the gate.
 
@@ -126,7 +174,9 @@ class RunRecord:
         versions: of pytest-vllm, python, pytest.
         replayed: the folder of recordings that was judged again, if any.
         boot_failures: profiles whose server could not be started.
-        own_failures: failing tests of the person's own that are not checks.
+        own: tests of the person's own that are not checks.
+        own_counting: whether passing ones make a GO without any check.
+        alone: whether no bundled check was asked for.
         strict: whether advisory and undecided SHOULD checks count like MUST checks.
         comparisons: how the run differs from the baseline, for each profile that has one.
         doubts: why the run itself may have missed a failure, in words.
@@ -144,7 +194,9 @@ class RunRecord:
     versions: Mapping[str, str] = field(default_factory=dict)
     replayed: str = ""
     boot_failures: tuple[BootFailure, ...] = ()
-    own_failures: int = 0
+    own: tuple[OwnTest, ...] = ()
+    own_counting: bool = False
+    alone: bool = False
     strict: bool = False
     comparisons: tuple[Comparison, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -156,8 +208,13 @@ class RunRecord:
         return booted or any(failure.simulated for failure in self.boot_failures)
 
     @property
+    def own_failures(self) -> int:
+        """How many own tests failed."""
+        return sum(one.failing for one in self.own)
+
+    @property
     def answer(self) -> str:
-        """GO, NO-GO, UNDECIDED, NOTHING RAN or DID NOT BOOT."""
+        """GO, NO-GO, UNDECIDED, NOTHING RAN, NO VERDICT or DID NOT BOOT."""
         return DID_NOT_BOOT if self.boot_failures else str(self.decision.answer)
 
     @property
@@ -174,9 +231,17 @@ class RunRecord:
         rest = "" if self.decision.answer is Answer.NOTHING_RAN else f"; the rest: {self.decision.why}"
         return f"{names} did not boot{rest}"
 
+    @cached_property
+    def causes(self) -> tuple[Cause, ...]:
+        """What lies behind the failing checks, the likeliest first."""
+        return causes_of(self.decision.failed, self.results, self.servers)
+
     def decision_of(self, profile: str) -> Decision:
         """The answer for one of the run's profiles."""
-        decision = decide([row for row in self.results if row.profile == profile], strict=self.strict)
+        mine = (one for one in self.own if one.profile == profile)
+        own = counted(mine, counting=self.own_counting, alone=self.alone)
+        rows = [row for row in self.results if row.profile == profile]
+        decision = decide(rows, own=own, strict=self.strict)
         return qualified(decision, doubts=self.doubts)
 
     def seconds_of(self, *phases: str, profile: str | None = None) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_vllm.locate import data_dir
-from pytest_vllm.report.answer import verdict_lines
+from pytest_vllm.report.answer import detail_lines, last_screen, verdict_lines
 from pytest_vllm.report.failure import failure_block
 from pytest_vllm.report.redaction import redactor_for, scrub
 from pytest_vllm.report.text import PLAIN, Style, clip, clock, count, printable, ruled, shown_path, wrap
@@ -28,9 +28,11 @@ __all__ = [
     "Style",
     "boot_failure_text",
     "boot_line",
+    "detail_lines",
     "did_not_boot_block",
     "failure_block",
     "header_lines",
+    "last_screen",
     "origin_of",
     "phase_line",
     "probe_text",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 WIDTH = 100
+#: Columns of a path or a URL that is not broken, however narrow the terminal is.
+WHOLE = 240
 
 _BOLD, _FAINT, _RED, _GREEN, _YELLOW = "1", "2", "31", "32", "33"
 
@@ -99,7 +101,7 @@ def around(text: str, needle: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` columns, broken at spaces where there are any."""
+    """The text in lines of at most `width` columns, broken at spaces; a path that is wider stays whole."""
     if columns(text) <= width:
         return [text]
     lines, line = [], ""
@@ -110,7 +112,7 @@ def wrap(text: str, width: int) -> list[str]:
             continue
         if line:
             lines.append(line)
-        while columns(rest) > width:
+        while columns(rest) > width and not ("/" in rest and columns(rest) <= WHOLE):
             head = _head(rest, width) or rest[:1]
             lines.append(head)
             rest = rest[len(head) :]

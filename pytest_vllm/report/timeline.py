@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 WIDTH, LANE, BAR, TOP = 960, 16, 12, 18
 TICKS = 8
+#: Bars of exchanges without an answer that say their name; the others are counted.
+LOST, NAMED = "lost", 40
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 
 
@@ -27,8 +29,13 @@ def timeline(exchanges: Sequence[Mapping[str, Any]]) -> str:
     height = TOP + LANE * (max(lanes) + 1)
     scale = WIDTH / whole
     parts = [*_ticks(whole, scale, height)]
-    for row, lane in zip(exchanges, lanes, strict=True):
-        parts.append(_bar(row, TOP + lane * LANE, scale))
+    placed = [(row, TOP + lane * LANE) for row, lane in zip(exchanges, lanes, strict=True)]
+    lost = [one for one in placed if _kind(one[0]) == LOST]
+    for kind in ("answered", "refused", LOST):
+        parts += _bars(
+            [one for one in placed if _kind(one[0]) == kind and one not in lost[:NAMED]], kind, scale
+        )
+    parts += [_bar(row, y, scale) for row, y in lost[:NAMED]]
     label = f"{len(exchanges)} exchanges over {whole:.2f} seconds"
     return (
         f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" aria-label={quoteattr(label)}>'
@@ -59,9 +66,29 @@ def _ticks(whole: float, scale: float, height: int) -> list[str]:
     return parts
 
 
-def _bar(row: Mapping[str, Any], y: int, scale: float) -> str:
-    x, width = row["started"] * scale, max(row["seconds"] * scale, 1.0)
+def _bars(placed: Sequence[tuple[Mapping[str, Any], int]], kind: str, scale: float) -> list[str]:
+    """All bars of one colour as two shapes: a thousand bars of their own make a page that opens slowly."""
+    if not placed:
+        return []
+    waits, rest = [], []
+    for row, y in placed:
+        x, wait, width = _extent(row, scale)
+        waits.append(f"M{x:.1f} {y}h{width:.1f}v{BAR}h-{width:.1f}z")
+        rest.append(f"M{x + wait:.1f} {y}h{max(width - wait, 0.5):.1f}v{BAR}h-{max(width - wait, 0.5):.1f}z")
+    title = f"{len(placed)} exchanges, {kind}"
+    shapes = f'<path class="wait" d="{"".join(waits)}"/><path d="{"".join(rest)}"/>'
+    return [f'<g class="bar {kind}"><title>{escape(title)}</title>{shapes}</g>']
+
+
+def _extent(row: Mapping[str, Any], scale: float) -> tuple[float, float, float]:
+    """Where a bar begins, how wide its pale part is, and all of it, in user units."""
+    width = max(row["seconds"] * scale, 1.0)
     wait = min((row["headers_at"] if row["headers_at"] is not None else row["seconds"]) * scale, width)
+    return row["started"] * scale, wait, width
+
+
+def _bar(row: Mapping[str, Any], y: int, scale: float) -> str:
+    x, wait, width = _extent(row, scale)
     status = row["status"] if row["status"] is not None else row["error"] or "no response"
     title = f"{row['key']}: {row['method']} {row['path']}, {status}, {row['seconds']:.3f} s"
     kind = _kind(row)
@@ -75,5 +102,5 @@ def _bar(row: Mapping[str, Any], y: int, scale: float) -> str:
 def _kind(row: Mapping[str, Any]) -> str:
     """How the bar is coloured: answered, refused (4xx), or lost (5xx, broken off, no response)."""
     if row["status"] is None or row["status"] >= 500 or (row["error"] and not row["aborted"]):
-        return "lost"
+        return LOST
     return "refused" if row["status"] >= 400 else "answered"

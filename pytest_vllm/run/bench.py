@@ -18,8 +18,9 @@ from pytest_vllm.measure import secondopinion
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.run import perform, speed_of
 from pytest_vllm.measure.swarm.crew import Crew
-from pytest_vllm.measure.workload import Workload
+from pytest_vllm.measure.workload import Workload, with_files
 from pytest_vllm.profile.derived import figures_of
+from pytest_vllm.run.aside import Latest
 from pytest_vllm.wire.recording import NotRun, Undecided
 from pytest_vllm.wire.redact import Redactor
 
@@ -107,7 +108,8 @@ def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> di
     program, url = called
     progress.phase("measure", "vllm bench serve")
     with _alone(state.server.url, progress):
-        ours = perform("second-opinion.ours", secondopinion.workload(), state.server, progress.measuring)
+        with Latest(progress.measuring) as say:
+            ours = perform("second-opinion.ours", secondopinion.workload(), state.server, say)
         words = secondopinion.command(program, url, state.profile.server.model or "", state.server.model)
         key = state.server.api_key
         status, text = handle.inside(words, secondopinion.PATIENCE, secondopinion.variables(key))
@@ -158,7 +160,9 @@ class Bench:
             given["figures"] = figures_of(self.state.profile, self.rootdir)
         earlier = {name: done[key] for name, key in one.after.items()}
         values = {name: value for name, value in given.items() if name in asked}
-        made: Workload = one.spec.build(**values, **one.cases, **earlier)
+        declared: Workload = one.spec.build(**values, **one.cases, **earlier)
+        beside = Path(one.spec.build.__code__.co_filename).parent
+        made = with_files(declared, (beside, self.rootdir))
         if made.direct and not self.behind:
             raise NotRun(NOT_KNOWN)
         if made.requests:
@@ -176,10 +180,14 @@ def _measured(
         return Measured(one.key, Workload(), skipped=str(reason), simulated=simulated)
     except Undecided as reason:
         return Measured(one.key, Workload(), stopped=str(reason), simulated=simulated)
+    except Exception as error:  # noqa: BLE001 - a builder is a person's own code; the run goes on
+        said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        return Measured(one.key, Workload(), spoiled=f"no load was sent: {said}", simulated=simulated)
     server = bench.state.server
     if workload.direct:
         server = replace(server, url=bench.behind or server.url)
-    return perform(one.key, workload, server, progress.measuring, bench.crew)
+    with Latest(progress.measuring) as say:
+        return perform(one.key, workload, server, say, bench.crew)
 
 
 def _crew(measure: MeasurePart, progress: Progress) -> AbstractContextManager[Crew | None]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.access import access_of
+from pytest_vllm.launch.arguments import request_key
 from pytest_vllm.launch.diagnosis import Sure, diagnose
 from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.notable import startup_warnings
@@ -64,8 +65,7 @@ class BootedServer:
     @property
     def api_key(self) -> str | None:
         """The key that requests carry, from the environment."""
-        key = self.profile.server.api_key
-        return os.environ.get(key.from_env) if key else None
+        return request_key(self.profile, os.environ)
 
     def death(self) -> str:
         """How it ended, in words; empty while it lives."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: Seconds for one trial request: the first structured answer may compile a grammar.
 TRIAL_SECONDS = 120.0
 FACT_SECONDS = 20.0
+#: Seconds for one trial of a server that ran before: it has compiled what it has to.
+ATTACHED_SECONDS = 40.0
 
 TRIAL = "trial request"
 NO_ANSWER = f"{TRIAL}: no answer"
@@ -24,6 +26,8 @@ NO_ANSWER = f"{TRIAL}: no answer"
 Finding = tuple[bool, str]
 Probes = Mapping[str, Callable[["Findings"], Awaitable[Finding]]]
 
+#: How a token begins that is named by its id.
+_BY_ID = '"token_id:'
 UNKNOWN = (404, 405, 501)
 _LACKS = re.compile(
     r"not support|unsupported|not enabled|chat template|does not have|no such|--enable|not found|multimodal",
@@ -47,6 +51,10 @@ class Findings:
         """Nothing is asked yet."""
         self.client, self.server, self.args, self.probes = client, server, args, probes
         self._asked: dict[Any, asyncio.Task[Any]] = {}
+        self._names_by_id = False
+        #: Seconds for a trial, and what became of each.
+        self.patience = TRIAL_SECONDS if server.kind.starts else ATTACHED_SECONDS
+        self.answers: list[Recording] = []
 
     async def all(self) -> dict[str, Capability]:
         """Every capability, in the order of the closed list."""
@@ -67,8 +75,30 @@ class Findings:
     async def trial(self, path: str, body: Mapping[str, Any], **more: Any) -> Recording:
         """A tiny request of the real kind."""
         built = self.server.post(path, body, expect=None)
-        request = Request("POST", path, json=built.json, timeout=TRIAL_SECONDS, expect=None, **more)
-        return await self.client.send(f"probe POST {path}", request)
+        request = Request("POST", path, json=built.json, timeout=self.patience, expect=None, **more)
+        answer = await self.client.send(f"probe POST {path}", request)
+        self.answers.append(answer)
+        self._names_by_id = self._names_by_id or _BY_ID in answer.text
+        return answer
+
+    @property
+    def named_by_id(self) -> bool:
+        """Whether tokens come by their ids: as the server was told; where that is unknown, as they came."""
+        if self.args is not None:
+            return bool(self.args.get("return-tokens-as-token-ids"))
+        return self._names_by_id
+
+    @property
+    def hung(self) -> list[Recording]:
+        """The trials that were given up, whole answers or streams, where none of that kind came."""
+        found: list[Recording] = []
+        for streams in (False, True):
+            kind = [one for one in self.answers if one.request.streams is streams]
+            worked = [one for one in kind if one.request.path != "/tokenize"]
+            late = [one for one in worked if one.failure is not None and one.failure.slow]
+            if not any(one.status == 200 and one not in late for one in worked):
+                found += late
+        return found
 
     async def chat(self, content: Any = "Hi", **params: Any) -> Recording:
         """A chat of one token, unless told otherwise."""
@@ -110,7 +140,7 @@ class Findings:
 
 def answered(recording: Recording) -> str:
     """The status of an answer, and the message of a refusal; why there was none."""
-    if recording.status is None:
+    if recording.status is None or (recording.failure is not None and recording.failure.slow):
         return f"no answer ({recording.error})"
     if recording.status < 300:
         return str(recording.status)

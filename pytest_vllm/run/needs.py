@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_vllm.wire.recording import Recording, Request
+    from pytest_vllm.wire.recording import Request
     from pytest_vllm.wire.server import Server
 
 #: Route -> the capability without which it can't answer.
@@ -27,8 +26,6 @@ ROUTES = {
     "/classify": "classify",
     "/v1/audio/transcriptions": "transcription",
 }
-#: How vLLM names the context length in a refusal.
-_CONTEXT = re.compile(r"maximum (?:context|model) length|max_model_len|context length", re.IGNORECASE)
 
 
 def needs_of(request: Request) -> tuple[str, ...]:
@@ -50,27 +47,6 @@ def unmet(request: Request, server: Server) -> str:
     """Why this server can't be asked that, in words; empty when it can."""
     missing = [name for name in needs_of(request) if name in server.capabilities and not server.can(name)]
     return f"the server has no {', '.join(missing)}" if missing else ""
-
-
-def too_long(recording: Recording, server: Server) -> str:
-    """What a refusal for the context length says of this server's size; empty when it is not such a refusal.
-
-    A refusal of a request that fits for certain, counted as one token for each byte of its body, is
-    evidence against the server and is left as it is.
-    """
-    request, limit = recording.request, server.max_model_len
-    if recording.status != 400 or request.expect != 200 or limit is None:
-        return ""
-    if not _CONTEXT.search(recording.text):
-        return ""
-    most = len(json.dumps(request.json, ensure_ascii=False).encode()) + _answer(request.json)
-    return f"it needs a context of up to {most} tokens, the server has {limit}" if most > limit else ""
-
-
-def _answer(body: Any) -> int:
-    names = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-    limits = [body.get(name) for name in names] if isinstance(body, dict) else []
-    return max((limit for limit in limits if isinstance(limit, int)), default=0)
 
 
 def _fields(body: Mapping[str, Any]) -> Iterator[str]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SIMULATED = "x-pytest-vllm-sim"
 
+#: Bytes of a model's name, or of a version, that is taken for one.
+LONGEST_NAME = 4096
 #: The smallest default of --max-num-seqs of any back end since 0.10 (the CPU's; GPUs take 256 or 1024).
 SMALLEST_DEFAULT_SEQS = 128
 
@@ -37,6 +39,7 @@ async def probe(
     api_key: str | None = None,
     redactor: Redactor | None = None,
     first: First | None = None,
+    described: Callable[[Recording], None] | None = None,
 ) -> Server:
     """Probe the server at this URL.
 
@@ -46,6 +49,7 @@ async def probe(
         api_key: the key to send.
         redactor: hides secrets in what errors quote.
         first: sends what is to come before everything that makes the server generate.
+        described: takes the answer of `/openapi.json`.
 
     Raises BootError when nothing answers there, when it wants another key, or when it is not a vLLM.
     """
@@ -76,7 +80,11 @@ async def probe(
             await first(server)
         ask.server = server
         found = await ask.all()
-        return replace(server, capabilities=found)
+        if ask.hung and not draft.kind.starts:
+            raise _hanging(ask.hung, await ask.get("/health"), url)
+        if described:
+            described(await ask.get("/openapi.json"))
+        return replace(server, capabilities=found, named_by_id=ask.named_by_id)
 
 
 def serve_args(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,6 +134,25 @@ def _reachable(draft: Server, models: Recording) -> None:
         )
 
 
+def _hanging(trials: list[Recording], health: Recording, url: str) -> BootError:
+    """A server that takes requests and answers none is not worth an hour of time limits."""
+    shown = [f"{one.request.method} {one.request.path}: {one.error}" for one in trials[:3]]
+    streams = all(one.request.streams for one in trials)
+    what = "no stream of a few tokens ended" if streams else "no trial request was answered"
+    return BootError(
+        f"the server at {url} hangs: {what}",
+        evidence=(f"GET /health: {health.status or health.error}", *shown),
+        means="whole answers come, streams do not end"
+        if streams
+        else "it takes requests and lists its models, but its engine gives no token",
+        try_=(
+            "send one request by hand: curl the URL with max_tokens 1",
+            "look into its log for the last line of the engine, then restart it",
+            "if it only is slow to begin, as one that compiles at its first request, warm it up first",
+        ),
+    )
+
+
 def _identified(url: str, models: Recording, version: Recording, metrics: Recording) -> None:
     """Any one sign will do: a faulty vLLM is to be verified, not turned away."""
     signs = (
@@ -162,13 +189,13 @@ def _described(
         version=version_in(version),
         max_num_seqs=limit,
         simulated=draft.kind.simulated or any(answer.header(SIMULATED) for answer in (models, version)),
-        models=tuple(str(row["id"]) for row in rows_of(models) if row.get("id")),
+        models=tuple(str(row["id"]) for row in rows_of(models) if _is_name(row.get("id"))),
     )
 
 
 def _named(server: Server, profile: Profile, models: Recording) -> Server:
     """The model that requests name, and its length. LoRA adapters are not base models."""
-    base = [row for row in rows_of(models) if row.get("id") and not row.get("parent")]
+    base = [row for row in rows_of(models) if _is_name(row.get("id")) and not row.get("parent")]
     listed = [str(row["id"]) for row in base]
     told = profile.server.served_model_name or _first(server.args.get("served-model-name"))
     own = profile.server.model
@@ -190,8 +217,16 @@ def _named(server: Server, profile: Profile, models: Recording) -> Server:
             ),
         )
     lengths = [row.get("max_model_len") for row in [*(r for r in base if r["id"] == name), *base]]
-    length = next((n for n in lengths if isinstance(n, int)), None)
+    length = next((n for n in lengths if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
     return replace(server, model=name, max_model_len=length)
+
+
+def _is_name(name: Any) -> bool:
+    """Whether this is a name that requests and reports can carry: text in UTF-8 of some length."""
+    try:
+        return isinstance(name, str) and 0 < len(name.encode()) <= LONGEST_NAME
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
 
 
 def version_in(recording: Recording) -> str:
@@ -200,7 +235,7 @@ def version_in(recording: Recording) -> str:
         version = recording.ok["version"]
     except (Undecided, LookupError, TypeError):
         return ""
-    return version if isinstance(version, str) else ""
+    return version if _is_name(version) else ""
 
 
 def _first(value: Any) -> str | None:

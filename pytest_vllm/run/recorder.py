@@ -7,26 +7,29 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.run.aside import Scribe
+from pytest_vllm.run.heldup import TRIES, held_for, repeatable, undone, usable
 from pytest_vllm.run.lag import Lag
-from pytest_vllm.run.needs import too_long, unmet
+from pytest_vllm.run.needs import unmet
 from pytest_vllm.run.order import Queue, longest_chain, stages
 from pytest_vllm.run.pace import RecordingReport, Span, aggregate_rate, generated_tokens
+from pytest_vllm.run.size import Sizes
 from pytest_vllm.wire.failure import Failure
-from pytest_vllm.wire.recording import Recording, Request, Undecided
+from pytest_vllm.wire.recording import NotRun, Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from pytest_vllm.run.plan import Planned
     from pytest_vllm.wire.client import WireClient
     from pytest_vllm.wire.server import Server
     from pytest_vllm.wire.store import RecordingStore
 
+    Ask = Callable[[Planned, Request], Awaitable[Recording]]
+
 #: So many exchanges in a row without a connection, and the server is taken for dead.
 REFUSALS = 3
-#: How often an exchange is recorded, at most, whose client was held up and had something to do in time.
-TRIES = 3
 UNSENT = Request("", "")
 
 
@@ -53,7 +56,8 @@ async def record_all(
         client: sends the requests.
         concurrency: how many exchanges may be open at once.
         store: where recordings go; dependencies outside the plan are read from it.
-        on_done: called after each exchange with (planned, recording, how many are done, how many there are).
+        on_done: called once a recording is on disk, in another thread and in order, with (planned,
+            recording, how many are done, how many there are).
         build: makes the request of an exchange, given the recordings it comes after by key. What it raises
             becomes the recording's error.
         scraper: waits for idleness and scrapes `/metrics`; by default one over `client`.
@@ -68,16 +72,18 @@ async def record_all(
         on_done=on_done,
         build=build,
         scraper=scraper or Scraper(client),
+        sizes=Sizes(server, client),
         total=len(plan),
         concurrency=max(1, concurrency),
     )
     began = time.perf_counter()
-    if any(planned.spec.metrics for planned in one_by_one):
-        recorder.first_scrape = await recorder.scraper.scrape()
-    await recorder.together(together)
-    middle = time.perf_counter()
-    for planned in one_by_one:
-        await recorder.alone(planned)
+    async with recorder.lag, recorder.scribe:
+        if any(planned.spec.metrics for planned in one_by_one):
+            recorder.first_scrape = await recorder.scraper.scrape()
+        await recorder.together(together)
+        middle = time.perf_counter()
+        for planned in one_by_one:
+            await recorder.alone(planned)
     return recorder.report(together, one_by_one, middle - began, time.perf_counter() - middle)
 
 
@@ -89,10 +95,15 @@ class _Recorder:
     on_done: Callable[[Planned, Recording, int, int], None]
     build: Callable[[Planned, Mapping[str, Recording]], Request]
     scraper: Scraper
+    sizes: Sizes
     total: int
     concurrency: int
     stopped: str = ""
     first_scrape: str | None = None
+    lag: Lag = field(default_factory=Lag)
+    scribe: Scribe = field(default_factory=Scribe)
+    #: What the scribe has still to write: the store does not know of it yet.
+    _unwritten: dict[str, Recording] = field(default_factory=dict)
     _done: dict[str, Recording] = field(default_factory=dict)
     _spans: dict[str, Span] = field(default_factory=dict)
     _not_idle: list[str] = field(default_factory=list)
@@ -110,7 +121,8 @@ class _Recorder:
             while queue or running:
                 while queue and len(running) < self.concurrency:
                     planned, request = queue.pop()
-                    running[asyncio.create_task(self._send(planned, request))] = planned
+                    task = asyncio.create_task(self._unheld(planned, request, self._send))
+                    running[task] = planned
                 finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in finished:
                     planned = running.pop(task)
@@ -135,26 +147,35 @@ class _Recorder:
                 self._prepare(queue, queue.free(planned.key))
 
     async def alone(self, planned: Planned) -> None:
-        """Record this while nothing else runs, with the metrics around it where they are wanted.
-
-        A client that leaves a stream or gives an answer up does so at a moment: where this process was held
-        up meanwhile, it left too late, and the exchange is another one than was planned. It is done again.
-        """
+        """Record this while nothing else runs, with the metrics around it where they are wanted."""
         request = self._request(planned)
         if isinstance(request, Recording):
             self._keep(planned, request)
-            return
-        if self.stopped:
+        elif self.stopped:
             self._keep(planned, await self._send(planned, request))
-            return
-        timed = request.abort_after is not None or request.timeout is not None
-        for _ in range(TRIES if timed else 1):
-            async with Lag() as lag:
-                recording = await self._undisturbed(planned, request)
-            if not lag.held:
-                break
+        elif size := await self._too_big(planned, request):  # before any scrape
+            self._keep(planned, self._unfit(planned, size, request))
+        else:
+            self._keep(planned, await self._unheld(planned, request, self._undisturbed))
+
+    async def _unheld(self, planned: Planned, request: Request, record: Ask) -> Recording:
+        """Record an exchange, and again where what came may be the doing of this process.
+
+        A client that was held up let time limits pass, was given up by the other side, left a stream later
+        than planned. What can't be done in three times says nothing of the server.
+        """
+        tries = TRIES if repeatable(request) else 1
+        for _ in range(tries):
+            begin = time.perf_counter()
+            recording = await record(planned, request)
+            held = held_for(recording, self.lag, begin, time.perf_counter())
+            if not held:
+                self._watch(recording)
+                return recording
             self._broken_off = True
-        self._keep(planned, recording)
+            if self.stopped:
+                break
+        return recording if usable(recording) else undone(recording, held, tries)
 
     async def _undisturbed(self, planned: Planned, request: Request) -> Recording:
         scraper = self.scraper
@@ -197,7 +218,7 @@ class _Recorder:
     def _request(self, planned: Planned) -> Request | Recording:
         """The request of an exchange, or the recording that says why there is none."""
         why = ""
-        earlier = {key: self._done.get(key) or self.store.get(key) for key in planned.after.values()}
+        earlier = {key: self._unwritten.get(key) or self.store.get(key) for key in planned.after.values()}
         for key, recording in earlier.items():
             if recording.failure is Failure.UNFIT:
                 return self._unfit(planned, recording.error)
@@ -208,6 +229,8 @@ class _Recorder:
                 request = self.build(planned, earlier)
                 lacks = "" if planned.spec.anyway else unmet(request, self.server)
                 return self._unfit(planned, f"not sent: {lacks}", request) if lacks else request
+        except NotRun as reason:
+            return self._unfit(planned, f"not sent: {reason}")
         except Undecided as reason:
             why = str(reason)
         except Exception as error:  # noqa: BLE001 - a builder is a suite author's code; the run goes on
@@ -222,20 +245,28 @@ class _Recorder:
     async def _send(self, planned: Planned, request: Request) -> Recording:
         unsent = Recording(planned.key, self.client.redactor.request(request), sent=time.time())
         if self.stopped:
-            return unsent.with_response(error=f"not sent: {self.stopped}", failure=Failure.NOT_SENT)
+            return unsent.with_response(error=f"not sent: {self.stopped}", failure=Failure.STOPPED)
         start = time.perf_counter()
         try:
+            if not planned.spec.alone and (size := await self._too_big(planned, request)):
+                return self._unfit(planned, size, request)
+            start = time.perf_counter()
             recording = await self.client.send(planned.key, request)
+            end = time.perf_counter()
+            size = "" if planned.spec.anyway else await self.sizes.refused(recording)
         except asyncio.CancelledError:
             if not self.stopped:
                 raise
             taken = time.perf_counter() - start
             why = f"given up: {self.stopped}"
             return unsent.with_response(error=why, failure=Failure.GIVEN_UP, seconds=round(taken, 6))
-        self._spans[planned.key] = Span(start, time.perf_counter(), generated_tokens(recording))
-        self._watch(recording)
-        size = too_long(recording, self.server)
+        self._spans[planned.key] = Span(start, end, generated_tokens(recording))
         return recording.with_response(status=None, error=size, failure=Failure.UNFIT) if size else recording
+
+    async def _too_big(self, planned: Planned, request: Request) -> str:
+        """Why a request is not sent to a server of this size; empty when it is."""
+        size = "" if planned.spec.anyway else await self.sizes.too_big(request)
+        return f"not sent: {size}" if size else ""
 
     def _watch(self, recording: Recording) -> None:
         """Notice a dead server, so that nobody waits for every time limit in turn."""
@@ -256,10 +287,18 @@ class _Recorder:
         self.stopped = self.stopped or self.client.redactor.text(why)
 
     def _keep(self, planned: Planned, recording: Recording) -> None:
-        self._done[planned.key] = recording
+        # the store holds the whole of it, in memory or on disk
+        self._done[planned.key] = recording.with_response(chunks=(), metrics_before=None, metrics_after=None)
         self._broken_off = self._broken_off or recording.aborted or bool(recording.error)
-        self.store.save(recording)
-        self.on_done(planned, recording, len(self._done), self.total)
+        self._unwritten[planned.key] = recording
+        done = len(self._done)
+
+        def write() -> None:
+            self.store.save(recording)
+            del self._unwritten[planned.key]
+            self.on_done(planned, recording, done, self.total)
+
+        self.scribe.give(write)
 
 
 def expected_tokens(request: Request) -> int:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.access import access_of
+from pytest_vllm.launch.arguments import request_key
 from pytest_vllm.profile.model import Profile
 from pytest_vllm.report.record import ServerRun
 from pytest_vllm.wire.server import Capability, Server
@@ -95,11 +96,10 @@ def _plain(state: ServerState, base: Path) -> dict[str, Any]:
 def _state(values: Mapping[str, Any], base: Path) -> ServerState:
     capabilities = {c["name"]: Capability(**c) for c in values["capabilities"]}
     profile = Profile.model_validate(values["profile"])
-    key = profile.server.api_key
     server = Server(
         **{**values["server"], "models": tuple(values["server"]["models"])},
         capabilities=capabilities,
-        api_key=os.environ.get(key.from_env) if key else None,
+        api_key=request_key(profile, os.environ),
         access=access_of(profile),
     )
     return ServerState(

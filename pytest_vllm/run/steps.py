@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_vllm.run.aside import Latest
 from pytest_vllm.run.bench import REHEARSAL, measure_all, second_opinion
 from pytest_vllm.run.plan import afterwards, build, first_of, measures_for, plan_for, with_what_they_need
 from pytest_vllm.run.probe import probe
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.server import Server
 
 DEFAULT_CONCURRENCY = 16
+#: Where the answer of `/openapi.json` is kept in a server's folder, and how much of one.
+DESCRIPTION, LARGEST_DESCRIPTION = "openapi.json", 8 * 2**20
 #: And at a simulator, whose answers are mostly waited for.
 REHEARSED_CONCURRENCY = 32
 #: Measurements with the soak tier's own budget, and what is recorded once more after them.
@@ -48,7 +51,19 @@ def probed(booted: BootedServer, demand: Demand) -> ServerState:
     async def first(server: Server) -> None:
         await _record(booted, ServerState(profile, server, booted.folder), plan, "recordings", 1)
 
-    found = asyncio.run(probe(booted.url, profile, api_key=booted.api_key, first=first if plan else None))
+    def described(answer: Recording) -> None:
+        if answer.status == 200 and len(answer.body) <= LARGEST_DESCRIPTION:
+            (booted.folder / DESCRIPTION).write_bytes(answer.body)
+
+    found = asyncio.run(
+        probe(
+            booted.url,
+            profile,
+            api_key=booted.api_key,
+            first=first if plan else None,
+            described=described,
+        )
+    )
     booted.run.progress.probed(found, profile.expect.capabilities)
     booted.run.spent("probe", started, profile=profile.name)
     booted.gauges.scrape(found.url, found.api_key, found.access)
@@ -155,15 +170,15 @@ async def _record(
     booted: BootedServer, state: ServerState, plan: Sequence[Planned], name: str, limit: int
 ) -> RecordingReport:
     server, patience, progress = state.server, state.profile.record, booted.run.progress
-    async with WireClient(
-        server, booted.run.redactor, gap=patience.silence, exchange=patience.timeout
-    ) as client:
-        return await record_all(
-            server,
-            plan,
-            client,
-            concurrency=limit,
-            store=RecordingStore(state.folder / name),
-            on_done=lambda _planned, _recording, done, total: progress.recorded(done, total),
-            build=lambda planned, done: build(planned, server, done),
-        )
+    with Latest(progress.recorded) as show:
+        client = WireClient(server, booted.run.redactor, gap=patience.silence, exchange=patience.timeout)
+        async with client:
+            return await record_all(
+                server,
+                plan,
+                client,
+                concurrency=limit,
+                store=RecordingStore(state.folder / name),
+                on_done=lambda _planned, _recording, done, total: show(done, total),
+                build=lambda planned, done: build(planned, server, done),
+            )

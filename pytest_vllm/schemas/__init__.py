@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, SchemaError
 
 from pytest_vllm.decide.verdict import Level
 from pytest_vllm.locate import data_dir
@@ -58,6 +58,15 @@ class SchemaFault:
     def __str__(self) -> str:
         """`choices[0].index: '0' is not of type 'integer'`."""
         return f"{self.path or 'the body'}: {self.message}"
+
+
+def fits(schema: Any, value: Any) -> bool:
+    """Whether a value fits a JSON Schema (2020-12) of a person. Raises ValueError on a wrong schema."""
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(f"the schema is wrong: {error.message}") from None
+    return bool(Draft202012Validator(schema).is_valid(value))
 
 
 def schema_faults(schema: str, value: Any, version: str = "") -> list[SchemaFault]:

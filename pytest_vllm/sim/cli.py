@@ -27,6 +27,23 @@ _OWN = tuple(
 )
 
 
+HELP = """Usage: pytest-vllm sim serve MODEL [VLLM OPTIONS] [SIMULATOR OPTIONS]
+
+Serve like `vllm serve`, without a model and without a GPU. It takes vLLM's own options for the version that
+it simulates, and some of its own:
+
+  --sim-version VERSION    vLLM's version, such as 0.27.0
+  --sim-hardware NAME      speeds and memory of this hardware file
+  --sim-model NAME         sizes of this model
+  --sim-seed NUMBER        of its answers (default 0)
+  --sim-defect NAME        break it by this defect; repeatable. `pytest-vllm defects` lists them
+  --sim-speed FACTOR       how many times faster than life; auto is the default
+  --sim-step SECONDS       let every engine step take so long
+  --sim-proxy PORT         let a proxy listen there, in front of the server
+
+GET /health answers 200 once it is ready. Ctrl-C ends it."""
+
+
 def own_options(argv: list[str]) -> tuple[Options, list[str]]:
     """Split off the `--sim-…` options. Raises UsageError."""
     options, rest, words = Options(), [], list(argv)
@@ -73,6 +90,9 @@ def configured(argv: list[str], environ: Mapping[str, str]) -> tuple[Deployment,
 
 def main(argv: list[str]) -> int:
     """Serve until a signal ends it; the exit status is vLLM's."""
+    if {"-h", "--help"} & set(argv):
+        print(HELP)
+        return 0
     try:
         deployment, hooks = configured(argv, os.environ)
     except (UsageError, ValueError) as error:

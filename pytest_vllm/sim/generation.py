@@ -51,7 +51,7 @@ def produce(
 
 def _tokens(
     text: str | list[str], filler: Callable[[], Iterator[str]], sampling: Sampling, tokens: Tokenizer
-) -> tuple[list[int], str, int | None]:
+) -> tuple[list[int], str, int | str | None]:
     choose = _Chooser(sampling, tokens)
     pieces = [text] if isinstance(text, str) else text
     source = choose.source([id_ for piece in pieces for id_ in tokens.encode(piece)], filler)
@@ -61,14 +61,26 @@ def _tokens(
         id_ = choose.next(source, may_end=may_end and not sampling.ignore_eos)
         ids.append(id_)
         if id_ == EOS and may_end and not sampling.ignore_eos:
-            return ids, "stop", None
+            return ids, "stop", EOS if sampling.beams else None  # a beam names even the model's own end
         if id_ in sampling.stop_token_ids and may_end:
             return ids, "stop", id_
+        if sampling.repetition and _repeats(ids, sampling.repetition):
+            return ids, "repetition", "repetition_detected"
         if sampling.stop and len(ids) > sampling.min_tokens and len(ids) % 16 == 0:
             tail = tokens.decode(ids[-96:])
             if any(stop in tail for stop in sampling.stop):
                 break
     return ids, "length", None
+
+
+def _repeats(ids: list[int], wanted: dict[str, int]) -> bool:
+    """Whether the last tokens are one pattern again and again, as often as a request wants to see it."""
+    least, times = max(1, wanted.get("min_pattern_size") or 0), wanted.get("min_count") or 0
+    for size in range(least, (wanted.get("max_pattern_size") or 0) + 1):
+        tail = ids[-size * times :]
+        if len(tail) == size * times and tail == tail[:size] * times:
+            return True
+    return False
 
 
 class _Chooser:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import httpx
 
+from pytest_vllm.wire.allowance import Allowance
 from pytest_vllm.wire.failure import Failure, TransportError
 from pytest_vllm.wire.http1 import Arrivals, Http1Transport
 from pytest_vllm.wire.policy import route_to
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 15.0
 GAP_SECONDS = 60.0
 EXCHANGE_SECONDS = 300.0
+#: What is asked again and again, and kept around few exchanges: it does not count as kept.
+SCRAPED = "/metrics"
 
 
 class WireClient:
@@ -54,8 +57,9 @@ class WireClient:
         self.redactor = (redactor or Redactor()).knowing(server.api_key, password)
         self._key = server.api_key
         self._exchange = exchange
+        self._allowance = Allowance()
         self._http = httpx.AsyncClient(
-            transport=Http1Transport(self._route),
+            transport=Http1Transport(self._route, self._allowance),
             timeout=httpx.Timeout(connect=connect, read=gap, write=None, pool=None),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             follow_redirects=False,
@@ -75,6 +79,10 @@ class WireClient:
 
         What goes wrong on the way is `Recording.error` in words, never an exception.
         """
+        if self._allowance.spent and request.method == "POST":
+            words = f"not sent: {self._allowance.spent}"
+            unsent = Recording(key, request, sent=time.time(), error=words, failure=Failure.NOT_SENT)
+            return self.redactor.recording(unsent)
         limit = self._exchange if request.timeout is None else request.timeout
         response: httpx.Response | None = None
         failure: Failure | None = None
@@ -99,6 +107,8 @@ class WireClient:
         recording = Recording(key, request, sent=wall, seconds=round(taken, 6), aborted=aborted)
         if response is not None:
             recording = _with_response(recording, response, began, failed=bool(error) or aborted)
+        if not request.path.startswith(SCRAPED):
+            self._allowance.used += sum(len(piece) for _, piece in recording.chunks)
         words = _in_words(error, failure, recording)
         return self.redactor.recording(recording.with_response(error=words, failure=failure))
 

@@ -32,6 +32,15 @@ class Failure(StrEnum):
     """The bytes are not HTTP/1.1, or more than a recording holds."""
     GIVEN_UP = "given-up"
     """This run stopped waiting for it."""
+    STOPPED = "stopped"
+    """It was never sent: the recording had stopped before, since the server was gone or hung."""
+    HELD = "held"
+    """It failed each time while this process was held up, so that the failure may be this process's own."""
+
+    @property
+    def ours(self) -> bool:
+        """Whether it says nothing of the server: this run did not send it, or could not wait for it."""
+        return self in (Failure.GIVEN_UP, Failure.STOPPED, Failure.HELD)
 
     @property
     def unreached(self) -> bool:

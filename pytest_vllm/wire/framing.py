@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _LINE_LIMIT = 65_536
+#: Bytes of all trailers together.
+TRAILER_LIMIT = 64 * 1024
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -100,6 +102,7 @@ class ByChunks:
         self._left = 0
         self._line = b""
         self._state = "size"
+        self._trailers = 0
 
     def feed(self, data: bytes) -> bytes:
         """See `Framing`."""
@@ -141,6 +144,10 @@ class ByChunks:
             self._state = "size"
         elif not line:
             self.done = True
+        else:
+            self._trailers += len(line)
+            if self._trailers > TRAILER_LIMIT:
+                raise FramingError(f"the fields after the last chunk are longer than {TRAILER_LIMIT} bytes")
 
     def end(self) -> str:
         """See `Framing`."""

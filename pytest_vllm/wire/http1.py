@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import h11
 import httpx
 
+from pytest_vllm.wire.allowance import Allowance
 from pytest_vllm.wire.dial import INCOMPLETE, connect, refused, unagreed, unreached
 from pytest_vllm.wire.failure import Failure, TransportError
 from pytest_vllm.wire.framing import Framing, FramingError, framing_of
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.policy import Route
 
 HEAD_LIMIT = 256 * 1024
-BODY_LIMIT = 64 * 1024 * 1024
+#: Provisional responses (100, 103) before the one that counts.
+HINTS = 10_000
 #: Seconds until a connection must stand, where nobody says.
 PATIENCE = 15.0
 
@@ -101,7 +103,7 @@ class Arrivals(httpx.AsyncByteStream):
 class _Connection(asyncio.Protocol):
     """One request and its response on one connection."""
 
-    def __init__(self, method: str, gap: float | None, route: Route) -> None:
+    def __init__(self, method: str, gap: float | None, route: Route, allowance: Allowance) -> None:
         loop = asyncio.get_running_loop()
         self.head: asyncio.Future[h11.Response] = loop.create_future()
         self.over: asyncio.Future[None] = loop.create_future()
@@ -116,7 +118,8 @@ class _Connection(asyncio.Protocol):
         self._method, self._route = method, route
         self._gap = gap
         self._watch: asyncio.TimerHandle | None = None
-        self._size = 0
+        self._size = self._hints = 0
+        self._allowance = allowance
         self._framing: Framing | None = None
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
         self._transport: asyncio.Transport | None = None
@@ -150,6 +153,9 @@ class _Connection(asyncio.Protocol):
         self._h11.receive_data(data)
         event = self._h11.next_event()
         while isinstance(event, h11.InformationalResponse):
+            self._hints += 1
+            if self._hints > HINTS:
+                raise FramingError(f"no response came after {HINTS} provisional ones")
             event = self._h11.next_event()
         if not isinstance(event, h11.Response):
             return b""
@@ -173,12 +179,23 @@ class _Connection(asyncio.Protocol):
                 self.news.set_result(None)
             if self._stop is not None and self._stop(now, piece) and self.stop():
                 return
-        if self._size > BODY_LIMIT:
-            self._fail(Failure.PROTOCOL, f"the body is longer than {BODY_LIMIT >> 20} MiB and was cut there")
+        if too_long := self._allowance.take(self._size, len(piece)):
+            self._shorten()
+            self._size = 0  # what one such answer took is not given back: the next ones are cut sooner
+            self._fail(Failure.PROTOCOL, too_long)
         elif framing.excess:
             self._fail(Failure.PROTOCOL, f"{framing.excess} bytes came after the end of the body")
         elif framing.done:
             self._end()
+
+    def _shorten(self) -> None:
+        """Keep the beginning alone of a body that is too long: it shows what came."""
+        kept = 0
+        for number, (_, piece) in enumerate(self.pieces):
+            kept += len(piece)
+            if kept > self._allowance.least:
+                del self.pieces[number + 1 :]
+                break
 
     def stop_at(self, stop: Callable[[float, bytes], bool]) -> None:
         """Stop at the first piece, already here or still to come, for which this returns True."""
@@ -238,6 +255,8 @@ class _Connection(asyncio.Protocol):
             self._watch.cancel()
         if self.news is not None and not self.news.done():
             self.news.set_result(None)
+        self._allowance.give_back(self._size)
+        self._size = 0
         if self._transport is not None:
             self._transport.close()
 
@@ -257,9 +276,9 @@ class Http1Transport(httpx.AsyncBaseTransport):
     the request line's target, byte for byte.
     """
 
-    def __init__(self, route: Route) -> None:
-        """Whatever the URL of a request says, it goes along this route."""
-        self._route = route
+    def __init__(self, route: Route, allowance: Allowance | None = None) -> None:
+        """Whatever the URL of a request says, it goes along this route; answers share the allowance."""
+        self._route, self._allowance = route, allowance or Allowance()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send the request and wait for the response head. Raises TransportError."""
@@ -291,7 +310,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
 
     async def _connect(self, request: httpx.Request, limits: dict[str, float | None]) -> _Connection:
         route, patience = self._route, limits.get("connect") or PATIENCE
-        connection, fault = _Connection(request.method, limits.get("read"), route), unreached
+        connection, fault = _Connection(request.method, limits.get("read"), route, self._allowance), unreached
         try:
             async with asyncio.timeout(patience):
                 sock = await asyncio.to_thread(connect, route, patience) if route.tls else None

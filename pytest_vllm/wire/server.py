@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
+from pytest_vllm.facts.reach import request_fields
 from pytest_vllm.facts.version import version_of
 from pytest_vllm.wire.policy import Access
 from pytest_vllm.wire.recording import Request
@@ -40,6 +41,7 @@ class Server:
         simulated: whether this is the simulator and no vLLM.
         api_key: the key requests carry; never printed.
         models: every id that `/v1/models` lists.
+        named_by_id: whether its log probabilities name tokens by their ids (`--return-tokens-as-token-ids`).
         access: what was said about the way to it: authorities, client certificate, proxy.
     """
 
@@ -55,6 +57,7 @@ class Server:
     simulated: bool = False
     api_key: str | None = field(default=None, repr=False)
     models: tuple[str, ...] = ()
+    named_by_id: bool = False
     access: Access = field(default_factory=Access, repr=False)
 
     @property
@@ -77,6 +80,11 @@ class Server:
         running, floor = version_of(self.version), version_of(version)
         return running is None or floor is None or running >= floor
 
+    def takes(self, path: str, *names: str) -> bool:
+        """Whether the running version reads all these fields on that route; an unknown one is the newest."""
+        known = request_fields(path, self.version if version_of(self.version) else "")
+        return all(name in known for name in names)
+
     def chat(
         self, messages: str | Sequence[Mapping[str, Any]], *, expect: int | None = 200, **params: Any
     ) -> Request:
@@ -90,10 +98,16 @@ class Server:
         return self.post("/v1/completions", {"prompt": prompt, **params}, expect=expect)
 
     def post(self, path: str, body: Mapping[str, Any], *, expect: int | None = 200) -> Request:
-        """A POST with `model` and `temperature: 0` filled in where the body leaves them out."""
+        """A POST with `model` and `temperature: 0` filled in where the body leaves them out.
+
+        A server that names tokens by their ids is asked for their texts.
+        """
         defaults: dict[str, Any] = {"model": self.model}
         if path.startswith(("/v1/chat/completions", "/v1/completions")):
             defaults["temperature"] = 0
+            scored = body.get("logprobs")  # 0 of a completion is one, and no False
+            if self.named_by_id and scored is not None and scored is not False:
+                defaults["return_tokens_as_token_ids"] = False
         return Request("POST", path, json={**defaults, **body}, expect=expect)
 
     def get(self, path: str, *, expect: int | None = 200) -> Request:

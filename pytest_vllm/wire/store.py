@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import threading
 from typing import TYPE_CHECKING
 
 from pytest_vllm.wire.recording import dump, load
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.recording import Recording
 
 SUFFIX = ".jsonl"
+#: Bytes of recordings that are kept in memory, and of the largest of them. A gate's have about 20 MiB.
+HELD, LARGE = 64 * 1024 * 1024, 1024 * 1024
 _PLAIN = re.compile(r"[a-z0-9_][a-z0-9._-]{0,99}")
 
 
@@ -31,6 +34,9 @@ class RecordingStore:
         """Nothing is read until it is asked for."""
         self.folder = folder
         self._read: dict[str, Recording] = {}
+        self._sizes: dict[str, int] = {}
+        self._held = 0
+        self._counting = threading.Lock()
         self._key_of_file: dict[str, str] = {}
 
     def save(self, recording: Recording) -> Path:
@@ -38,9 +44,10 @@ class RecordingStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / file_name(recording.key)
         fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
-        fresh.write_text(dump(recording), "utf-8")
+        text = dump(recording)
+        fresh.write_text(text, "utf-8")
         os.replace(fresh, path)  # noqa: PTH105 - the atomic one
-        self._read[recording.key] = recording
+        self._hold(recording, len(text))
         self._key_of_file[path.name] = recording.key
         return path
 
@@ -63,13 +70,22 @@ class RecordingStore:
             raise ValueError(f"{path}: {error}") from error
         if recording.key != key:
             raise ValueError(f"{path}: holds the recording of {recording.key!r} instead of {key!r}")
+        self._hold(recording, len(text))
         return recording
 
     def get(self, key: str) -> Recording:
         """The recording of that key, read once. Raises as `load` does."""
-        if key not in self._read:
-            self._read[key] = self.load(key)
-        return self._read[key]
+        return self._read.get(key) or self.load(key)
+
+    def _hold(self, recording: Recording, size: int) -> None:
+        """Keep it in memory, unless that has become too much: then it is read from disk when asked for."""
+        with self._counting:  # one thread may write while another reads
+            self._held -= self._sizes.pop(recording.key, 0)
+            self._read.pop(recording.key, None)
+            if size <= LARGE and self._held + size <= HELD:
+                self._read[recording.key] = recording
+                self._sizes[recording.key] = size
+                self._held += size
 
     def __contains__(self, key: str) -> bool:
         """Whether there is a recording of that key, on disk or already read."""

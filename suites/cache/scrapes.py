@@ -47,11 +47,22 @@ def length(recording: Recording) -> int:
 
 
 def block(config: Recording) -> int:
-    """Tokens per block, where prefixes are found block by block."""
+    """Tokens per block, where prefixes are found block by block, and by one engine.
+
+    Of several each has a cache of its own, and a request goes to the one with the least to do.
+    """
+    count = engines(config)
+    only_if(count <= 1, f"{count} engines have a prefix cache each, and a request goes to any of them")
     size = block_size(config.text) or 0
     need(size, "cache_config_info gives no block size")
     only_if(size <= LARGEST, f"blocks of {size} tokens, as on hybrid models, where other rules hold")
     return size
+
+
+def engines(scraped: Recording) -> int:
+    """How many engines the metrics name (`--data-parallel-size`)."""
+    told = _parsed(scraped.text).named("vllm:num_requests_running")
+    return len({sample.labels.get("engine", "") for sample in told})
 
 
 def capacity(config: Recording) -> int:

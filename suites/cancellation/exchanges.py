@@ -7,6 +7,8 @@ from pytest_vllm import Recording, Request, Server, cases, exchange
 PROMPT = "One, two, three,"
 #: Long enough that a server which goes on generating is seen at it.
 MANY = 4000
+#: With fewer a client may come too late to leave.
+ENOUGH = 1000
 NEIGHBOUR = 40
 
 cancel_round = cases(
@@ -17,6 +19,12 @@ cancel_round = cases(
 def many(server: Server) -> int:
     """As many tokens as half the context holds, a few thousand at most."""
     return min(MANY, (server.max_model_len or MANY * 2) // 2)
+
+
+def asked(recording: Recording) -> int:
+    """How many tokens the client that left had asked for."""
+    body = recording.request.json
+    return int(body["max_tokens"]) * int(body.get("n", 1))
 
 
 def left(server: Server, *, abort_after: int, **params: Any) -> Request:

@@ -1,8 +1,8 @@
 """What a client leaves does not touch the others."""
 
-from pytest_vllm import MUST, SHOULD, Recording, Recordings, check, need, unexpected
+from pytest_vllm import MUST, SHOULD, Recording, Recordings, check, need, only_if, unexpected
 
-from .exchanges import NEIGHBOUR
+from .exchanges import ENOUGH, NEIGHBOUR, asked
 
 SPEC = "fault:LMCache/LMCache/issues/3688"
 NEEDS = ("completions", "stream")
@@ -20,9 +20,17 @@ def test_answered(vllm_recordings: Recordings) -> None:
 def test_alive(vllm_recordings: Recordings) -> None:
     """The server generates after each of several streams that were left."""
     rounds = vllm_recordings.of("cancellation.round[")
-    need(all(r.aborted for r in rounds), "a stream ended before it was left")
+    left = {r.key.partition("[")[2] for r in rounds if r.aborted}
+    only_if(
+        left or asked(rounds[0]) >= ENOUGH, "a context this short ends a stream before its client can leave"
+    )
+    need(left, "every stream ended before it was left")
     after = vllm_recordings.of("cancellation.after-round[")
-    dead = [f"{r.key}: {r.status or r.error}" for r in after if r.status != 200]
+    dead = [
+        f"{r.key}: {r.status or r.error}"
+        for r in after
+        if r.status != 200 and r.key.partition("[")[2] in left
+    ]
 
     assert not dead, f"one token was asked for afterwards and did not come: {'; '.join(dead)}"
 

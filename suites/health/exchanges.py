@@ -1,6 +1,6 @@
 """Requests of the health suite: what probes ask, and beside it a real generation."""
 
-from pytest_vllm import Recording, Request, Server, exchange
+from pytest_vllm import Case, Recording, Request, Server, cases, exchange
 
 #: Before it, `/ping` is not a route.
 PINGS = "0.7.3"
@@ -28,6 +28,16 @@ def health_ping_post(server: Server) -> Request:
 def health_version(server: Server) -> Request:
     """The version."""
     return server.get("/version")
+
+
+health_askings = cases("health_askings", [{"id": str(number)} for number in range(1, 7)])
+
+
+@exchange("health.version-again")
+def health_version_again(server: Server, health_askings: Case) -> Request:
+    """The version, each time over a connection of its own: whoever balances load may send it elsewhere."""
+    del health_askings
+    return server.get("/version", expect=None)
 
 
 @exchange("health.models")

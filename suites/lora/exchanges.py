@@ -6,11 +6,11 @@ another name, and undone; where the server does not allow it, it says 404 and no
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from pytest_vllm import Case, Recording, Request, Server, cases, exchange, undecided
 
-EXTRA = "pytest-vllm-extra"
 NOWHERE = "/nonexistent/pytest-vllm/adapter"
 TOKENS = 12
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
@@ -23,8 +23,14 @@ lora_prompt = cases(
     ],
 )
 
-#: Long enough for a cache block of any size that is usual.
-PREFIX = " ".join(f"Line {number} of the ship's log tells of calm weather." for number in range(1, 61))
+
+def unseen() -> str:
+    """A text that no run sent before: an adapter that was asked once has its own cache of it.
+
+    Long enough for a cache block of any size that is usual.
+    """
+    mark = secrets.token_hex(4)
+    return " ".join(f"Line {number} of the log of ship {mark} reports calm." for number in range(1, 61))
 
 
 def adapters(models: Recording) -> list[dict[str, Any]]:
@@ -92,22 +98,29 @@ def lora_unknown(server: Server) -> Request:
 
 @exchange("lora.prefix-base", alone=True)
 def lora_prefix_base(server: Server, lora_models: Recording) -> Request:
-    """A long prompt for the base model."""
-    return server.chat(PREFIX, model=str(adapters(lora_models)[0]["parent"]), max_tokens=1)
+    """A long prompt for the base model, new in every run."""
+    return server.chat(unseen(), model=str(adapters(lora_models)[0]["parent"]), max_tokens=1)
 
 
 @exchange("lora.prefix-base-again", alone=True)
 def lora_prefix_base_again(server: Server, lora_models: Recording, lora_prefix_base: Recording) -> Request:
     """The same once more, from the cache."""
-    del lora_prefix_base
-    return server.chat(PREFIX, model=str(adapters(lora_models)[0]["parent"]), max_tokens=1)
+    return server.chat(
+        messages_of(lora_prefix_base), model=str(adapters(lora_models)[0]["parent"]), max_tokens=1
+    )
 
 
 @exchange("lora.prefix-adapter", alone=True)
 def lora_prefix_adapter(server: Server, lora_models: Recording, lora_prefix_base_again: Recording) -> Request:
     """The same for an adapter, which has not seen it yet."""
-    del lora_prefix_base_again
-    return server.chat(PREFIX, model=str(adapters(lora_models)[0]["id"]), max_tokens=1)
+    return server.chat(
+        messages_of(lora_prefix_base_again), model=str(adapters(lora_models)[0]["id"]), max_tokens=1
+    )
+
+
+def messages_of(recording: Recording) -> list[dict[str, Any]]:
+    """The messages that an exchange sent."""
+    return list(recording.request.json["messages"])
 
 
 def post(path: str, body: dict[str, Any]) -> Request:
@@ -135,8 +148,21 @@ def lora_unload_unknown(server: Server) -> Request:  # noqa: ARG001 - every exch
 
 @exchange("lora.load", alone=True)
 def lora_load(server: Server, lora_models: Recording) -> Request:  # noqa: ARG001 - every exchange takes it
-    """A listed adapter once more, under another name."""
-    return post(LOAD, {"lora_name": EXTRA, "lora_path": str(adapters(lora_models)[0].get("root"))})
+    """A listed adapter once more, under a name that no run has used."""
+    name = f"pytest-vllm-extra-{secrets.token_hex(4)}"
+    return post(LOAD, {"lora_name": name, "lora_path": str(adapters(lora_models)[0].get("root"))})
+
+
+def extra(load: Recording) -> str:
+    """The name under which an adapter was loaded."""
+    return str(load.request.json["lora_name"])
+
+
+def hello(server: Server, model: str) -> Request:
+    """One token of a model: of a base model, which has no chat template, by completion."""
+    if server.can("chat") or not server.can("completions"):
+        return server.chat("Hi", model=model, max_tokens=1, expect=None)
+    return server.completion("Hi", model=model, max_tokens=1, expect=None)
 
 
 @exchange("lora.loaded-models", alone=True)
@@ -149,15 +175,19 @@ def lora_loaded_models(server: Server, lora_load: Recording) -> Request:
 @exchange("lora.loaded-chat", alone=True)
 def lora_loaded_chat(server: Server, lora_load: Recording) -> Request:
     """An answer of it."""
-    del lora_load
-    return server.chat("Hi", model=EXTRA, max_tokens=1, expect=None)
+    return hello(server, extra(lora_load))
 
 
 @exchange("lora.unload", alone=True)
-def lora_unload(server: Server, lora_loaded_models: Recording, lora_loaded_chat: Recording) -> Request:  # noqa: ARG001
+def lora_unload(
+    server: Server,  # noqa: ARG001 - every exchange takes it
+    lora_load: Recording,
+    lora_loaded_models: Recording,
+    lora_loaded_chat: Recording,
+) -> Request:
     """It is unloaded again."""
     del lora_loaded_models, lora_loaded_chat
-    return post(UNLOAD, {"lora_name": EXTRA})
+    return post(UNLOAD, {"lora_name": extra(lora_load)})
 
 
 @exchange("lora.unloaded-models", alone=True)
@@ -170,5 +200,4 @@ def lora_unloaded_models(server: Server, lora_unload: Recording) -> Request:
 @exchange("lora.unloaded-chat", alone=True)
 def lora_unloaded_chat(server: Server, lora_unload: Recording) -> Request:
     """An answer of what is no longer there."""
-    del lora_unload
-    return server.chat("Hi", model=EXTRA, max_tokens=1, expect=None)
+    return hello(server, extra(lora_unload))

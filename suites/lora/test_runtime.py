@@ -2,7 +2,7 @@
 
 from pytest_vllm import MUST, Profile, Recording, check, need, only_if
 
-from .exchanges import EXTRA
+from .exchanges import extra
 
 SPEC = "vllm:features/lora/"
 PATHS = "fault:vllm-project/vllm/issues/30690"
@@ -53,7 +53,7 @@ def test_listed(lora_load: Recording, lora_loaded_models: Recording) -> None:
     """An adapter that was loaded is listed."""
     loaded(lora_load)
 
-    assert EXTRA in names(lora_loaded_models), f"listed are {names(lora_loaded_models)}"
+    assert extra(lora_load) in names(lora_loaded_models), f"listed are {names(lora_loaded_models)}"
 
 
 @check("lora.runtime.answers", MUST, spec=SPEC, needs=("lora", "chat"))
@@ -63,7 +63,7 @@ def test_answers(lora_load: Recording, lora_loaded_chat: Recording) -> None:
     lora_loaded_chat.answered()
     told = lora_loaded_chat.json.get("model")
 
-    assert (lora_loaded_chat.status, told) == (200, EXTRA), (
+    assert (lora_loaded_chat.status, told) == (200, extra(lora_load)), (
         f"answered with {lora_loaded_chat.status} by {told!r}: {lora_loaded_chat.text[:100]}"
     )
 
@@ -84,7 +84,7 @@ def test_gone(
     assert lora_unload.status == 200, (
         f"unloading is answered with {lora_unload.status}: {lora_unload.text[:80]}"
     )
-    assert EXTRA not in names(lora_unloaded_models), "it is still listed"
+    assert extra(lora_load) not in names(lora_unloaded_models), "it is still listed"
     assert status == 404, f"it is still served: {status}: {lora_unloaded_chat.text[:80]}"
 
 

@@ -5,6 +5,8 @@ from pytest_vllm import Recording, Request, Server, exchange
 #: Long enough that a block which is kept shows.
 PROMPT = [1100 + number % 50 for number in range(300)]
 TOKENS = 4
+#: Tokens of an answer whose client leaves.
+LONG = 1000
 #: A context up to which the longest request is cheap on any server.
 CHEAP = 5000
 
@@ -30,7 +32,9 @@ def memory_many(server: Server) -> Request:
 @exchange("memory.left", metrics=True)
 def memory_left(server: Server) -> Request:
     """A stream whose client goes away after two events."""
-    body = server.completion(fitting(server), max_tokens=1000, ignore_eos=True, stream=True)
+    prompt = fitting(server)
+    room = min(LONG, (server.max_model_len or 4096) - len(prompt))
+    body = server.completion(prompt, max_tokens=room, ignore_eos=True, stream=True)
     return Request(body.method, body.path, json=body.json, abort_after=2)
 
 

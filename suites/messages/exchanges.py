@@ -182,8 +182,7 @@ def call_request(server: Server, switch: Recording, **more: Any) -> Request:
     """A call that is forced, without thinking where that can be had."""
     able = server.can("reasoning") and switch.status == 200 and server.at_least("0.20.0")
     calm = {"chat_template_kwargs": {"enable_thinking": False}} if able else {}
-    room = min(ROOM, (server.max_model_len or 4096) // 4)
-    given: dict[str, Any] = {"tools": [tool()], "tool_choice": {"type": "any"}, "max_tokens": room, **calm}
+    given: dict[str, Any] = {"tools": [tool()], "tool_choice": {"type": "any"}, "max_tokens": ROOM, **calm}
     return say(server, f"Call {TOOL} with the bird {WORD}.", **given, **more)
 
 

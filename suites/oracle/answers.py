@@ -61,7 +61,7 @@ def answers(recordings: Recordings) -> list[Answer]:
     What cannot be read (no JSON, no choices) is judged by the checks of its route. Raises NotRun where
     nothing was asked of such a route, Undecided where all that was asked came to nothing.
     """
-    asked = [one for one in recordings.every() if one.request.path.partition("?")[0] in ROUTES]
+    asked = [one for one in recordings.of("") if one.request.path.partition("?")[0] in ROUTES]
     only_if([one for one in asked if one.request.expect == 200], "this run asks for no generation")
     found = [answer for one in asked if (answer := answer_of(one))]
     return found or undecided("no answer of this run could be read")

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from .answers import Answer
 
 SPEC = "openai:chat/object#usage"
-COUNT = ["oracle.count"]
+COUNT = ["oracle.count", "*"]
 #: How the routes say that the limit of tokens ended an answer.
 CUT = ("length", "max_tokens", "max_output_tokens")
 LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
-@check("oracle.prompt.counted", MUST, spec=SPEC, needs=["tokenize"], exchanges=COUNT, every=True)
+@check("oracle.prompt.counted", MUST, spec=SPEC, needs=["tokenize"], exchanges=COUNT)
 def test_prompt(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """Every prompt of the run is billed the tokens that the server itself counts in it."""
     counts = _counts(vllm_recordings)
@@ -52,7 +52,7 @@ def test_prompt(vllm_recordings: Recordings, vllm_server: Server) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("oracle.tokens.total", MUST, spec=SPEC, every=True)
+@check("oracle.tokens.total", MUST, spec=SPEC, exchanges=["*"])
 def test_total(vllm_recordings: Recordings) -> None:
     """Over every route, whole or streamed, all tokens are those of prompt and answer."""
     told = [(one.key, one.usage) for one in answers(vllm_recordings) if one.usage]
@@ -63,7 +63,7 @@ def test_total(vllm_recordings: Recordings) -> None:
     assert not wrong, f"(prompt, answer, total): {listed(wrong)}"
 
 
-@check("oracle.tokens.length", MUST, spec=SPEC, every=True)
+@check("oracle.tokens.length", MUST, spec=SPEC, exchanges=["*"])
 def test_length(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """An answer that its token limit ended is billed exactly its limit, or fills the context."""
     cut = [(one, limit) for one in answers(vllm_recordings) if (limit := _limit(one)) is not None]
@@ -77,7 +77,7 @@ def test_length(vllm_recordings: Recordings, vllm_server: Server) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("oracle.tokens.listed", MUST, spec=SPEC, every=True)
+@check("oracle.tokens.listed", MUST, spec=SPEC, exchanges=["*"])
 def test_listed(vllm_recordings: Recordings) -> None:
     """An answer that lists its tokens is billed as many as it lists."""
     rows = [(one, counted) for one in answers(vllm_recordings) if (counted := _listed(one)) is not None]
@@ -91,7 +91,7 @@ def test_listed(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("oracle.tokens.said", MUST, spec=SPEC, every=True)
+@check("oracle.tokens.said", MUST, spec=SPEC, exchanges=["*"])
 def test_said(vllm_recordings: Recordings) -> None:
     """An answer that says something is billed for it, and never more than the context."""
     said = [one for one in answers(vllm_recordings) if one.usage and not one.asked.get("echo")]

@@ -19,7 +19,7 @@ ENDS = {
 }
 
 
-@check("oracle.events.one-id", MUST, spec=SPEC, every=True)
+@check("oracle.events.one-id", MUST, spec=SPEC, exchanges=["*"])
 def test_one_id(vllm_recordings: Recordings) -> None:
     """All events of a stream name the same answer, the same model and the same time."""
     streams = [one for one in answers(vllm_recordings) if one.streams]
@@ -34,7 +34,7 @@ def test_one_id(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("oracle.events.own-id", MUST, spec=SPEC, every=True)
+@check("oracle.events.own-id", MUST, spec=SPEC, exchanges=["*"])
 def test_own_id(vllm_recordings: Recordings) -> None:
     """No two answers of a run share an id, over all routes."""
     named = [(one.ids[0], one.key) for one in answers(vllm_recordings) if one.ids and one.ids[0]]
@@ -50,7 +50,7 @@ def test_own_id(vllm_recordings: Recordings) -> None:
     MUST,
     spec="fault:vllm-project/vllm/issues/56285",
     needs=["responses", "stream"],
-    every=True,
+    exchanges=["*"],
 )
 def test_item_ids(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """A streamed item of a response has the same id when it ends and in the last event."""
@@ -67,7 +67,7 @@ def test_item_ids(vllm_recordings: Recordings, vllm_server: Server) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("oracle.events.model", MUST, spec="openai:chat/object", every=True)
+@check("oracle.events.model", MUST, spec="openai:chat/object", exchanges=["*"])
 def test_model(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """Every answer names the model that it was asked of, or another name of a served one."""
     named = [one for one in answers(vllm_recordings) if any(one.models)]
@@ -83,7 +83,7 @@ def test_model(vllm_recordings: Recordings, vllm_server: Server) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("oracle.finish.known", MUST, spec="openai:chat/object", every=True)
+@check("oracle.finish.known", MUST, spec="openai:chat/object", exchanges=["*"])
 def test_known(vllm_recordings: Recordings) -> None:
     """Every answer of every route gives one reason for its end, and one that its route has."""
     rows = [
@@ -101,7 +101,7 @@ def test_known(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("oracle.finish.calls", MUST, spec="openai:chat/object", every=True)
+@check("oracle.finish.calls", MUST, spec="openai:chat/object", exchanges=["*"])
 def test_calls(vllm_recordings: Recordings) -> None:
     """An answer that ends with a call holds one."""
     rows = [(one, choice) for one in answers(vllm_recordings) for choice in one.choices]

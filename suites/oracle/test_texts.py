@@ -30,7 +30,7 @@ BENT = ("allowed_token_ids", "logit_bias", "bad_words", "echo", "ignore_eos", "m
 OWN_WRITING = 5
 
 
-@check("oracle.text.foreign", MUST, spec=MIXED, exchanges=["canary.needle"], every=True)
+@check("oracle.text.foreign", MUST, spec=MIXED, exchanges=["canary.needle", "*"])
 def test_foreign(vllm_recordings: Recordings) -> None:
     """No answer of the run holds a code that only other requests were given."""
     said = [one for one in answers(vllm_recordings) if not one.asked.get("previous_response_id")]
@@ -52,7 +52,7 @@ def test_foreign(vllm_recordings: Recordings) -> None:
     assert not wrong, f"answers were mixed up between requests: {listed(wrong)}"
 
 
-@check("oracle.text.special-tokens", MUST, spec=OBJECT, needs=["chat", "tokenize"], every=True)
+@check("oracle.text.special-tokens", MUST, spec=OBJECT, needs=["chat", "tokenize"], exchanges=["*"])
 def test_special_tokens(vllm_recordings: Recordings, tokenize_chat_back: Recording) -> None:
     """No special token of the chat template stands in an answer of any route."""
     marks = set(SPECIAL.findall(tokenize_chat_back.ok["prompt"]))
@@ -69,7 +69,7 @@ def test_special_tokens(vllm_recordings: Recordings, tokenize_chat_back: Recordi
     assert not wrong, listed(wrong)
 
 
-@check("oracle.text.constrained-characters", MUST, spec=OBJECT, every=True)
+@check("oracle.text.constrained-characters", MUST, spec=OBJECT, exchanges=["*"])
 def test_constrained_characters(vllm_recordings: Recordings) -> None:
     """Every character of an answer under a constraint, or of a forced call, is whole."""
     bound = [one for one in answers(vllm_recordings) if _constrained(one.asked)]
@@ -79,7 +79,7 @@ def test_constrained_characters(vllm_recordings: Recordings) -> None:
     assert not wrong, f"replacement characters: {listed(wrong)}"
 
 
-@check("oracle.text.characters", SHOULD, spec=OBJECT, every=True)
+@check("oracle.text.characters", SHOULD, spec=OBJECT, exchanges=["*"])
 def test_characters(vllm_recordings: Recordings) -> None:
     """Every character of a free, greedy answer is whole, unless the model writes such by itself."""
     free = [one for one in answers(vllm_recordings) if _free(one.asked)]

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
 
 QUESTION = "What is 7 plus 5? Answer with the number."
+#: Tokens for reasoning and answer.
 ROOM, FEW = 700, 4
 BUDGET = 6
 #: Qwen's templates and DeepSeek's call the switch differently; a template passes over what it does not know.
@@ -39,11 +40,6 @@ THOUGHT = "Seven and five. Seven plus three is ten, and two more make twelve. So
 reasoning_history = cases("reasoning_history", case_file("reasoning-histories"))
 
 
-def room(server: Server) -> int:
-    """Tokens for reasoning and answer."""
-    return min(ROOM, (server.max_model_len or 4096) // 2)
-
-
 def think(switch: Recording) -> dict[str, Any]:
     """Thinking switched on, where the server takes the switch: many templates think only when told to."""
     return {"chat_template_kwargs": ON} if switch.status == 200 else {}
@@ -51,7 +47,7 @@ def think(switch: Recording) -> dict[str, Any]:
 
 def ask(server: Server, switch: Recording, **more: Any) -> Request:
     """The question, to be thought about."""
-    given: dict[str, Any] = {"max_tokens": room(server), **think(switch), **more}
+    given: dict[str, Any] = {"max_tokens": ROOM, **think(switch), **more}
     if given.get("stream"):
         given["stream_options"] = USAGE
     return server.chat(QUESTION, **given)
@@ -66,7 +62,7 @@ def reasoning_switch(server: Server) -> Request:
 @exchange("reasoning.default")
 def reasoning_default(server: Server) -> Request:
     """The question, with whatever the server does by default."""
-    return server.chat(QUESTION, max_tokens=room(server))
+    return server.chat(QUESTION, max_tokens=ROOM)
 
 
 @exchange("reasoning.plain", alone=True)

@@ -163,14 +163,9 @@ def calm(server: Server, switch: Recording) -> dict[str, Any]:
     return {"chat_template_kwargs": {"enable_thinking": False}} if able else {}
 
 
-def room(server: Server) -> int:
-    """Tokens that an answer may take."""
-    return min(ROOM, (server.max_model_len or 4096) // 4)
-
-
 def call_request(server: Server, switch: Recording, **more: Any) -> Request:
     """A call that is forced."""
-    given: dict[str, Any] = {"tools": [tool()], "tool_choice": "required", "max_output_tokens": room(server)}
+    given: dict[str, Any] = {"tools": [tool()], "tool_choice": "required", "max_output_tokens": ROOM}
     return ask(server, f"Call {TOOL} with the bird {WORD}.", **given, **calm(server, switch), **more)
 
 
@@ -191,7 +186,7 @@ def responses_format(server: Server, tools_thinking_off: Recording) -> Request:
     """An answer in a format that leaves no choice."""
     schema = tool()["parameters"]
     text = {"format": {"type": "json_schema", "name": "bird", "schema": schema, "strict": True}}
-    given: dict[str, Any] = {"max_output_tokens": room(server), **calm(server, tools_thinking_off)}
+    given: dict[str, Any] = {"max_output_tokens": ROOM, **calm(server, tools_thinking_off)}
     return ask(server, f"Name the bird {WORD} as JSON.", text=text, **given)
 
 
@@ -199,7 +194,7 @@ def thinking_request(server: Server, **more: Any) -> Request:
     """A question with thinking on, where the version has a switch."""
     able = server.at_least("0.22.0")
     given: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": True}} if able else {}
-    return ask(server, "What is 2 + 2?", max_output_tokens=room(server), **given, **more)
+    return ask(server, "What is 2 + 2?", max_output_tokens=ROOM, **given, **more)
 
 
 @exchange("responses.thinking")

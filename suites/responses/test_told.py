@@ -143,8 +143,11 @@ def test_parts_close(vllm_server: Server, vllm_recordings: Recordings) -> None:
 
 
 @check("responses.stream.call-named", MUST, spec=SPEC, needs=CALLS, exchanges=AREA)
-def test_call_named(vllm_server: Server, vllm_recordings: Recordings) -> None:
+def test_call_named(
+    vllm_server: Server, vllm_recordings: Recordings, responses_call_stream: Recording
+) -> None:
     """The event that completes a call's arguments names the function of an item."""
+    del responses_call_stream  # the one that makes a call for certain: no room for it, no judgement
     applies(vllm_server, CALLS_FROM, "makes items of tool calls")
     ends = [
         (one, event)

@@ -42,6 +42,7 @@ def test_answered(soak_load: Measured) -> None:
     observe("requests", f"{len(soak_load.samples)} in {soak_load.seconds:.4g} s, {len(wrong)} failed")
 
     assert not wrong, f"{len(wrong)} of {len(soak_load.samples)} failed: {wrong[0]}"
+    need(not soak_load.unsure, soak_load.unsure)
 
 
 @check("soak.right", MUST, spec=ROBUST, family=PERFORMANCE, needs=NEEDS, tier="soak")

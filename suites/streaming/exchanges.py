@@ -150,7 +150,7 @@ def streaming_batch(server: Server) -> Request:
 @exchange("streaming.long-prompt")
 def streaming_long_prompt(server: Server) -> Request:
     """A stream after a prompt of more than 512 tokens, as far as the context holds them."""
-    words = min(600, (server.max_model_len or 4096) // 3)
+    words = min(600, (server.max_model_len or 4096) // 5)  # four characters each, a token each at most
     return server.completion(
         " ".join(str(number) for number in range(words)), max_tokens=FEW, ignore_eos=True, stream=True
     )

@@ -51,11 +51,26 @@ def test_final_chunk(vllm_recordings: Recordings) -> None:
     assert not wrong, f"the last chunk of {listed(wrong)}"
 
 
+def forced(server: Server, *bare: Recording) -> bool:
+    """Whether every stream gives usage, asked for or not: `--enable-force-include-usage`.
+
+    Of a server that somebody else started only its answers say so.
+    """
+    if server.kind.starts or server.args:
+        return bool(server.args.get("enable-force-include-usage"))
+    return bool(bare) and all(usages(r) for r in bare)
+
+
+FORCED = "--enable-force-include-usage is set, or every stream gives usage unasked for another reason"
+
+
 @check(
     "stream.usage.only-once", MUST, spec="fault:vllm-project/vllm/issues/7262", needs=NEEDS, exchanges=AREA
 )
-def test_only_once(vllm_recordings: Recordings) -> None:
+def test_only_once(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """No chunk before the last carries usage, unless that was asked for."""
+    bare = [r for r in readable(vllm_recordings) if r.key.endswith("-bare")]
+    only_if(not forced(vllm_server, *bare), FORCED)
     spoken = [r for r in asked(vllm_recordings) if chunks(r)]
     need(spoken, "no stream held a chunk")
     early = {r.key: sum(bool(chunk.get("usage")) for chunk in chunks(r)[:-1]) for r in spoken}
@@ -69,8 +84,8 @@ def test_not_asked(
     vllm_server: Server, streaming_chat_bare: Recording, streaming_completion_bare: Recording
 ) -> None:
     """A stream that asks for no usage holds none, and no chunk without choices."""
-    only_if(not vllm_server.args.get("enable-force-include-usage"), "--enable-force-include-usage is set")
     bare = (streaming_chat_bare, streaming_completion_bare)
+    only_if(not forced(vllm_server, *bare), FORCED)
     need(any(map(chunks, bare)), "the streams held no chunk")
     wrong = [f"{r.key}: usage {usages(r)[-1]}" for r in bare if usages(r)]
     wrong += [f"{r.key}: a chunk without choices" for r in bare if any(not c["choices"] for c in chunks(r))]
@@ -79,10 +94,12 @@ def test_not_asked(
 
 
 @check("stream.usage.options-empty", MUST, spec="fault:vllm-project/vllm/issues/36379", needs=NEEDS)
-def test_options_empty(vllm_server: Server, streaming_options_empty: Recording) -> None:
+def test_options_empty(
+    vllm_server: Server, streaming_options_empty: Recording, streaming_completion_bare: Recording
+) -> None:
     """Empty stream options ask for no usage."""
     only_if(vllm_server.at_least("0.18.0"), "before 0.18 empty stream options ask for usage")
-    only_if(not vllm_server.args.get("enable-force-include-usage"), "--enable-force-include-usage is set")
+    only_if(not forced(vllm_server, streaming_completion_bare), FORCED)
     need(chunks(streaming_options_empty), "the stream held no chunk")
     found = usages(streaming_options_empty)
 

@@ -110,7 +110,8 @@ def throughput_aggregate(
     streams = streams_of(throughput_streams, server, profile)
     bound = profile.limits.get("aggregate-tok-s")
     load = bound.load if bound and bound.load.streams == streams else None
-    prompts, output = answers(server, load, Prompts(tokens=64, spread=0.3, longest=256))
+    longest = min(256, (server.max_model_len or 4096) // 2)
+    prompts, output = answers(server, load, Prompts(tokens=64, spread=0.3, longest=longest))
     kind = Kind("many", prompts, output, varied=0.5)
     wanted = goal(server, profile, "aggregate-tok-s", bounds(profile, figures, "aggregate-tok-s", streams))
     wanted = wanted or (Goal("aggregate-tok-s", within=ROUGH),)

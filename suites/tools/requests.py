@@ -45,9 +45,12 @@ def calm(server: Server, switch: Recording) -> dict[str, Any]:
 
 
 def room(server: Server, switch: Recording) -> int:
-    """Tokens that an answer may take: many where thinking can't be switched off."""
+    """Tokens that an answer may take: many where thinking can't be switched off.
+
+    Less would cut the answer: a context that is too short for it is not asked.
+    """
     thinks = server.can("reasoning") and (switch.status != 200 or bool(answer(switch).reasoning))
-    return min(ROOM_TO_THINK if thinks else ROOM, (server.max_model_len or 4096) // 4)
+    return ROOM_TO_THINK if thinks else ROOM
 
 
 def ask(server: Server, switch: Recording, text: str, tools: list[Any], choice: Any, **more: Any) -> Request:

@@ -182,6 +182,8 @@ def test_words_parity(
         ended(one) for one in (tools_auto_words, tools_auto_words_again, tools_auto_words_stream)
     )
     need((whole.content, whole.finish) == (again.content, again.finish), "the server does not repeat itself")
+    known = parser or (whole.calls and stream.calls)
+    only_if(known, "no call came with a text, as with parsers that read one of both; this one is not known")
     need(whole.calls and stream.calls, "not called in both modes")
     texts = [said.content.rstrip() if said.content.strip() else said.content for said in (stream, whole)]
 

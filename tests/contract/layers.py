@@ -27,11 +27,24 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "plugin": ("the entry point: options, and a guard that costs other runs nothing", ("face",)),
     "cli": (
         "`pytest-vllm`: inspects profiles, checks, defects; cleans up",
-        ("decide", "face", "facts", "launch", "locate", "preflight", "profile", "report", "sim"),
+        (
+            "compare",
+            "decide",
+            "face",
+            "facts",
+            "launch",
+            "locate",
+            "preflight",
+            "profile",
+            "report",
+            "sim",
+            "wire",
+        ),
     ),
     "face": (
         "all that touches pytest: collection, fixtures, hooks, what a run prints",
         (
+            "compare",
             "decide",
             "declare",
             "facts",
@@ -61,9 +74,13 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
             "wire",
         ),
     ),
+    "compare": (
+        "a run's extract, and what differs between two of them",
+        ("decide", "facts", "measure", "wire"),
+    ),
     "report": (
         "a run as terminal, HTML, Markdown, JSON and JUnit",
-        ("decide", "declare", "locate", "profile", "wire"),
+        ("decide", "declare", "facts", "locate", "profile", "wire"),
     ),
     "declare": (
         "what suites and own tests declare and see",
@@ -87,7 +104,7 @@ ALONE = ("decide.verdict", "decide.baseline", "wire.metrics", "wire.sse", "measu
 MAY_STILL = {"decide.baseline": ("decide.verdict",)}
 
 #: The parts at the upper levels (suites and tools among them), and the import edges between them, at most.
-PARTS, EDGES = 20, 90
+PARTS, EDGES = 21, 95
 
 #: Processes of their own: both patch the standard library of whoever imports them, or could.
 LOCUST = ("measure.swarm.master", "measure.swarm.stream", "measure.swarm.worker")
@@ -99,7 +116,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "docker": ("launch.docker", "launch.podman"),
     "openai": ("face.fixtures",),
     "prometheus_client": ("wire.metrics",),
-    "jsonschema": ("schemas", "report"),
+    "jsonschema": ("schemas", "report", "declare.evals"),
     "psutil": ("launch",),
     "pydantic": ("profile",),
     "yaml": ("profile.importers", "profile.exporters"),

@@ -13,13 +13,13 @@ from pytest_vllm.decide.verdict import Result, Verdict, grade
 from pytest_vllm.declare.exchanges import by_fixture_name, fixture_name, key_of
 from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.declare.recordings import fitting
+from pytest_vllm.declare.wholeness import misread
 from pytest_vllm.face import judgement as judge
 from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, exchanges_of, measurements_of, params_of, spec_of
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.preflight.roofline import Roofline
 from pytest_vllm.profile.derived import figures_of
-from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
@@ -106,11 +106,6 @@ class View:
         if key not in self.recordings:
             raise Undecided(f"{key} was not recorded in this run")
         return fitting([self.recordings[key]])[0]
-
-    def every(self) -> list[Recording]:
-        """As `vllm_recordings.every`."""
-        found = [self.recordings[key] for key in sorted(self.recordings)]
-        return [one for one in found if one.failure is not Failure.UNFIT]
 
     def of(self, prefix: str) -> list[Recording]:
         """As `vllm_recordings.of`."""
@@ -203,7 +198,11 @@ def verdict_of(check: Check, view: View) -> tuple[Verdict, str]:
         return Verdict.UNDECIDED, str(reason)
     except AssertionError as error:
         return grade(check.spec.level, held=False), str(error).split("\nassert ")[0]
-    except Exception as error:  # noqa: BLE001 - as the gate: a check that crashes is undecided
+    except Exception as error:  # noqa: BLE001 - as the gate: its own fault, unless an answer is malformed
+        keys = view.recordings if "*" in check.spec.exchanges else check.exchanges
+        judged = (view.recordings[key] for key in keys if key in view.recordings)
+        if malformed := misread(error, check.key, judged, view.server.version):
+            return grade(check.spec.level, held=False), malformed
         return Verdict.UNDECIDED, f"the check crashed: {type(error).__name__}: {error}"
     return grade(check.spec.level, held=True), ""
 
@@ -223,7 +222,7 @@ def judge_changed(
     changed = {key for key, one in after.recordings.items() if one is not before.recordings.get(key)}
     return [
         _result(check, *verdict_of(check, after), profile=after.profile.name)
-        if changed.intersection(check.exchanges) or (changed and check.spec.every)
+        if changed.intersection(check.exchanges) or (changed and "*" in check.spec.exchanges)
         else result
         for check, result in zip(checks, results, strict=True)
     ]

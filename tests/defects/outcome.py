@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from statistics import median
 from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.verdict import SIGNS_OF_LIFE, Verdict, decide
+from pytest_vllm.report.causes import causes_of
+from pytest_vllm.report.record import ServerRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_vllm.decide.verdict import Result
     from pytest_vllm.launch.protocol import BootError
     from pytest_vllm.sim.defects.registry import Defect
+    from tests.defects.judging import View
 
 BOOT_AREA = "boot"
 CAUGHT = (Verdict.FAIL, Verdict.ADVISORY)
@@ -25,18 +29,20 @@ class Outcome:
     Args:
         defect: its name.
         area: the area it belongs to.
-        failed: MUST checks that fail, the likeliest culprit first.
+        failed: MUST checks that fail, those of the likeliest cause first.
         areas: their areas.
         advisory: SHOULD and INFO checks that fail.
         unrelated: failing MUST checks of other areas that the defect does not name.
-        undecided: how many checks could not be decided.
+        open: what each check says that could not be decided.
         checks: how many checks judged it.
         boot: why the server did not boot; empty when it did.
         cause: id of the known cause that the start was found to fail for.
         seconds: recording and judging.
+        causes: into how many causes the failing MUST checks are grouped.
         live: whether it was booted, instead of applied to recordings.
         expected: the checks that the defect names.
         reasons: what each failing check says.
+        again: whether it was judged once more, with the machine for itself.
     """
 
     defect: str
@@ -45,20 +51,29 @@ class Outcome:
     areas: tuple[str, ...] = ()
     advisory: tuple[str, ...] = ()
     unrelated: tuple[str, ...] = ()
-    undecided: int = 0
+    open: dict[str, str] = field(default_factory=dict)
     checks: int = 0
     boot: str = ""
     cause: str = ""
     seconds: float = 0.0
+    causes: int = 0
     live: bool = False
     expected: tuple[str, ...] = ()
     reasons: dict[str, str] = field(default_factory=dict)
+    again: bool = False
 
     @property
     def caught(self) -> bool:
         """Whether the gate says NO-GO, or does not open, for the cause that the defect names if it does."""
         causes = [name for name in self.expected if name.startswith("boot:")]
         return bool(self.failed or self.boot) and (not causes or f"boot:{self.cause}" in causes)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether a gate would say UNDECIDED, or none of the named checks fails and one is undecided."""
+        named, failing = set(self.expected), {bare(key) for key in (*self.failed, *self.advisory)}
+        nothing = not (self.failed or self.boot) and bool(self.open)
+        return nothing or (not named & failing and bool(named & {bare(key) for key in self.open}))
 
     @property
     def diagnosed(self) -> bool:
@@ -76,7 +91,7 @@ class Outcome:
         rows += [("failed", f"{name}: {self.reasons[name][:140]}") for name in self.failed]
         rows += [("advisory", f"{name}: {self.reasons[name][:100]}") for name in self.advisory]
         rows += [("unrelated", ", ".join(self.unrelated))] if self.unrelated else []
-        rows += [("undecided", str(self.undecided))] if self.undecided else []
+        rows += [("undecided", f"{name}: {why[:100]}") for name, why in self.open.items()]
         for label, text in rows:
             yield f"    {label:10} {text}"
 
@@ -95,9 +110,11 @@ def not_booted(defect: Defect, error: BootError, seconds: float) -> Outcome:
     )
 
 
-def judged(defect: Defect, results: Sequence[Result], seconds: float, *, live: bool) -> Outcome:
+def judged(defect: Defect, results: Sequence[Result], seconds: float, view: View, *, live: bool) -> Outcome:
     """The outcome of a defect by what every check says."""
-    failed = decide(results).failed
+    run = ServerRun(view.server, recordings=view.recordings)
+    found = causes_of(decide(results).failed, results, {view.profile.name: run})
+    failed = [one for cause in found for one in cause.checks]
     related = {bare(name) for name in defect.catches}
     unrelated = {bare(r.check) for r in failed if r.area != defect.area} - related
     if any(r.check in SIGNS_OF_LIFE for r in failed):
@@ -110,9 +127,10 @@ def judged(defect: Defect, results: Sequence[Result], seconds: float, *, live: b
         areas=tuple(r.area for r in failed),
         advisory=tuple(r.check for r in results if r.verdict is Verdict.ADVISORY),
         unrelated=tuple(sorted(unrelated)),
-        undecided=sum(1 for r in results if r.verdict is Verdict.UNDECIDED),
+        open={r.check: r.reason for r in results if r.verdict is Verdict.UNDECIDED},
         checks=len(results),
         seconds=round(seconds, 2),
+        causes=len(found),
         live=live,
         expected=defect.catches,
         reasons={r.check: r.reason for r in wrong},
@@ -137,7 +155,19 @@ def summary(outcomes: Sequence[Outcome], by_check: dict[str, list[str]]) -> str:
     """`N defects, N caught, 0 missed; M checks, M with a killer`."""
     caught = sum(outcome.caught for outcome in outcomes)
     killed = sum(1 for names in by_check.values() if names)
+    again = sum(outcome.again for outcome in outcomes)
     return (
         f"{len(outcomes)} defects, {caught} caught, {len(outcomes) - caught} missed; "
-        f"{len(by_check)} checks, {killed} with a killer"
+        f"{len(by_check)} checks, {killed} with a killer" + (f"; {again} judged again alone" if again else "")
+    )
+
+
+def causes_in_words(outcomes: Sequence[Outcome]) -> str:
+    """`the first cause names the area of 750 of 758; 1 cause for one defect in the median, 7 at most`."""
+    counts = [outcome.causes for outcome in outcomes if outcome.causes]
+    named = f"the first cause names the area of {sum(one.diagnosed for one in outcomes)} of {len(outcomes)}"
+    return (
+        f"{named}; causes of one defect: {median(counts):g} in the median, {max(counts)} at most"
+        if counts
+        else named
     )

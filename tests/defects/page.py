@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.defects.outcome import causes_in_words
 from tests.defects.part import SAMPLE, WIDE
 
 if TYPE_CHECKING:
@@ -34,11 +35,10 @@ def write(
 def _markdown(
     outcomes: Sequence[Outcome], killers: Mapping[str, Sequence[str]], summary: str, *, full: bool
 ) -> str:
-    diagnosed = sum(outcome.diagnosed for outcome in outcomes)
     lines = [
         "# Checks against defects",
         "",
-        f"{summary}. The first failing check names the defect's area in {diagnosed} of {len(outcomes)}.",
+        f"{summary}; {causes_in_words(outcomes)}.",
         "",
         "Simulated: each row is the simulator, broken by one defect. A defect that rewrites answers is",
         "judged by every check of the suites that needs no load, one that must be booted (live) by",
@@ -68,7 +68,7 @@ def _row(outcome: Outcome) -> str:
         f"{outcome.checks}{', live' if outcome.live else ''}",
         caught or "**missed**",
         _some(outcome.unrelated),
-        str(outcome.undecided),
+        str(len(outcome.open)),
         f"{outcome.seconds:.1f}",
     ]
     return f"| {' | '.join(cells)} |"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from tests.defects.outcome import bare
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
 
 #: So many checks of other areas, at most, may fail beside those that a defect breaks.
 MOST_UNRELATED = 10
-#: Of so many defects the first failing check names the area.
-DIAGNOSED = 0.9
+#: Of so many defects the first cause names the area.
+DIAGNOSED = 0.98
+#: So many causes has a defect, in the median.
+CAUSES = 1
 
 
 def broken(outcomes: Sequence[Outcome], by_check: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -36,3 +39,6 @@ def broken(outcomes: Sequence[Outcome], by_check: Mapping[str, Sequence[str]]) -
     astray = [one.defect for one in outcomes if not one.diagnosed]
     if len(astray) > (1 - DIAGNOSED) * len(outcomes):
         yield f"the verdict names another area first for {len(astray)} defects: {', '.join(astray)}"
+    counts = [one.causes for one in outcomes if one.causes]
+    if counts and median(counts) > CAUSES:
+        yield f"one defect has {median(counts):g} causes in the median"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,11 +26,12 @@ from pytest_vllm.sim.defects.scope import acts_on
 from tests.defects.judging import View
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pytest
 
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.run.state import ServerState
     from pytest_vllm.sim.defects.registry import Defect
     from pytest_vllm.wire.recording import Recording
 
@@ -59,13 +61,24 @@ def hurried(profile: Profile) -> Profile:
 
 def record(folder: Path, profile: Profile, items: list[pytest.Item]) -> View | BootError:
     """Boot, probe and record; a boot that fails is an outcome too."""
+    try:
+        with opened(folder, profile, items) as view:
+            return view
+    except BootError as error:
+        return error
+
+
+@contextmanager
+def opened(folder: Path, profile: Profile, items: Sequence[pytest.Item]) -> Iterator[View]:
+    """Boot, probe, record and measure; the server runs on until the end. Raises BootError."""
     session = GateSession(Options(profiles=(profile.name,)), folder, {profile.name: profile}, folder)
     gate = Gate(session.context(Progress(io.StringIO())), session.profiles)
     with gate:
-        try:
-            state = gate.open(profile.name, wanted(items), measured_by(items))
-        except BootError as error:
-            return error
+        state = gate.open(profile.name, wanted(items), measured_by(items))
+        yield _view(state)
+
+
+def _view(state: ServerState) -> View:
     recordings = {key: state.store.get(key) for key in state.store.keys()}  # noqa: SIM118
     measured = Measurements(state.folder)
     for key in measured.keys():  # noqa: SIM118 - read now, while the folder is there

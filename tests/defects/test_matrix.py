@@ -44,6 +44,7 @@ def test_nothing_is_told_of_a_defect_that_is_caught_where_it_lies() -> None:
             outcome(unrelated=tuple("abcdefghijk")),
             f"chat.x breaks {MOST_UNRELATED + 1} checks of other areas",
         ),
+        (outcome(causes=2), "one defect has 2 causes in the median"),
         (outcome(areas=("tools", "chat")), "the verdict names another area first for 1 defects: chat.x"),
     ],
 )
@@ -55,3 +56,17 @@ def test_a_promise_that_does_not_hold_is_told(one: Outcome, told: str) -> None:
 
 def test_a_check_that_nothing_breaks_is_told() -> None:
     assert list(broken([outcome()], {"chat.a": ["chat.x"], "chat.b": []})) == ["no defect breaks chat.b"]
+
+
+@pytest.mark.parametrize(
+    ("one", "unsettled"),
+    [
+        (outcome(failed=(), open={"chat.a": "this machine was busy"}), True),
+        (outcome(open={"chat.a[two]": "this machine was busy"}), False),
+        (outcome(failed=(), open={"chat.b": "this machine was busy"}), True),
+        (outcome(failed=("chat.b",), open={"chat.c": "this machine was busy"}), False),
+        (outcome(failed=()), False),
+    ],
+)
+def test_only_a_defect_that_is_undecided_is_judged_again(one: Outcome, unsettled: bool) -> None:
+    assert one.unsettled is unsettled

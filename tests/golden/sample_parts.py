@@ -160,7 +160,7 @@ def record(servers: Mapping[str, ServerRun], results: Sequence[Result], **more: 
         "started": STARTED,
         "seconds": 5.1,
         "folder": FOLDER,
-        "decision": decide(results, own_failures=more.get("own_failures", 0)),
+        "decision": decide(results),
         "phases": phases,
         "command": "pytest --vllm-profile=sim",
         "versions": {"pytest-vllm": "0.1.0", "python": "3.12.3", "pytest": "9.2.0"},

@@ -17,18 +17,22 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "checks",
+    "compare",
     "defects",
     "diagnose",
+    "history",
     "import",
     "load-worker",
     "preflight",
     "profiles",
+    "reach",
     "reap",
     "replay",
     "schema",
     "show",
     "sim",
     "version",
+    "waive",
 )
 
 

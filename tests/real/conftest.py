@@ -1,6 +1,8 @@
 """A real vLLM in a container, and runs of the gate against it.
 
 They take minutes and a Docker daemon, so they run only when asked: `PYTEST_VLLM_REAL=1 pytest tests/real`.
+With `PYTEST_VLLM_REAL=all` also what takes long and CI shows otherwise: loads on attached servers, and other
+versions of vLLM.
 """
 
 from __future__ import annotations

@@ -59,15 +59,27 @@ class GateRun:
 ELSEWHERE = "not started here"
 
 
+#: Within the reason of a long exchange that the measured speed leaves no time for.
+TOO_SLOW = " s a token: "
+
+
 def otherwise(one: GateRun, other: GateRun, for_a_reason: str = "(?!)") -> dict[str, str]:
     """What the other run says otherwise, except what it did not ask for one of these reasons.
 
-    Speeds left out: one near what is usual is decided in one run and not in the next.
+    Speeds left out: one near what is usual is decided in one run and not in the next; so is what either run
+    found too slow to ask.
     """
+    slow = {
+        row["check"]
+        for row in (*one.report["results"], *other.report["results"])
+        if row["verdict"] == "not-run" and TOO_SLOW in row["reason"]
+    }
     rows = {
         row["check"]: row
         for row in other.report["results"]
-        if row["family"] != "performance" and not row["check"].startswith("throughput.")
+        if row["family"] != "performance"
+        and not row["check"].startswith("throughput.")
+        and row["check"] not in slow
     }
     return {
         check: f"{one.verdicts.get(check)} -> {row['verdict']}: {row['reason']}"
@@ -75,6 +87,23 @@ def otherwise(one: GateRun, other: GateRun, for_a_reason: str = "(?!)") -> dict[
         if one.verdicts.get(check) != row["verdict"]
         and not (row["verdict"] == "not-run" and re.search(for_a_reason, row["reason"]))
     }
+
+
+#: Whether also is asked for what takes long and has been shown by another run, or by other versions.
+EVERYTHING = os.environ.get("PYTEST_VLLM_REAL") == "all"
+#: Areas whose checks load the server for minutes; `otherwise` compares none of them.
+LOADING = ("throughput", "performance")
+
+
+def without_load(run: GateRun) -> list[str]:
+    """Options that ask for every area of a run but those that load the server.
+
+    None with `PYTEST_VLLM_REAL=all`: then it is loaded again, for four minutes.
+    """
+    if EVERYTHING:
+        return []
+    areas = {check.partition(".")[0] for check in run.verdicts} - {*LOADING}
+    return [f"--vllm-check={area}" for area in sorted(areas)]
 
 
 def gate_command(*options: str) -> list[str]:

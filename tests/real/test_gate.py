@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.gate import ELSEWHERE, GateRun, otherwise, run_gate
+from tests.real.gate import ELSEWHERE, GateRun, otherwise, run_gate, without_load
 from tests.real.server import HandStarted, containers
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def test_attaching_with_the_profile(gate_on_container: GateRun, by_hand: HandSta
 
     Not asked is only what needs a server that was started here, or to know that nothing lies between.
     """
-    attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}", "--vllm-profile=cpu-smollm2")
+    options = (f"--vllm-url={by_hand.url}", "--vllm-profile=cpu-smollm2")
+    attached = run_gate(tmp_path, *options, *without_load(gate_on_container))
 
     assert attached.exit == 0
     assert otherwise(gate_on_container, attached, f"{ELSEWHERE}|what lies between") == {}
@@ -56,9 +57,10 @@ def test_attaching_with_the_profile(gate_on_container: GateRun, by_hand: HandSta
 
 def test_attaching_with_a_url_alone(gate_on_container: GateRun, by_hand: HandStarted, tmp_path: Path) -> None:
     """Without a profile what a profile demands is not asked either; all else says the same."""
-    attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}")
+    attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}", *without_load(gate_on_container))
 
     assert attached.exit == 0
+    assert len(attached.verdicts) > 1000
     assert otherwise(gate_on_container, attached, f"{ELSEWHERE}|what lies between|the profile") == {}
     assert by_hand.runs()
 

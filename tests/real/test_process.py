@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from tests.real.gate import GateRun, otherwise, run_gate
+from tests.real.gate import GateRun, otherwise, run_gate, without_load
 from tests.real.unpacked import unpack
 
 if TYPE_CHECKING:
@@ -20,10 +20,13 @@ def test_a_process_is_go(image: str, gate_on_container: GateRun, tmp_path: Path)
     """The profile cpu-smollm2-process gives the container's verdicts, and no process of vLLM remains."""
     folder = tmp_path / "vllm"
     folder.mkdir()
-    run = run_gate(tmp_path, "--vllm-profile=cpu-smollm2-process", **unpack(image, folder))
+    options = ("--vllm-profile=cpu-smollm2-process", *without_load(gate_on_container))
+    run = run_gate(tmp_path, *options, **unpack(image, folder))
 
     assert run.exit == 0, run.text
-    assert otherwise(gate_on_container, run) == {}
+    assert len(run.verdicts) > 1000
+    # the variable that names its Python begins as vLLM's own do, and vLLM warns of it
+    assert otherwise(gate_on_container, run).keys() == {"startup.quiet[variable-unknown]"}
     assert [
         one for one in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(one.info["cmdline"] or ())
     ] == []

@@ -12,6 +12,7 @@ from tests.agree import accepted
 from tests.agree.compare import differences as agree
 from tests.agree.runs import VERSIONS, real, simulated
 from tests.bench.sim_against import Difference, differences
+from tests.real.gate import EVERYTHING
 from tests.real.server import SERVE
 
 if TYPE_CHECKING:
@@ -22,10 +23,12 @@ ACCEPTED: list[dict[str, Any]] = json.loads(
 )
 SERVED_NAME = SERVE[SERVE.index("--served-model-name") + 1]
 pytestmark = [pytest.mark.real, pytest.mark.docker]
+#: The image's version; with `PYTEST_VLLM_REAL=all` the others too, which are downloaded, minutes each.
+ASKED = VERSIONS if EVERYTHING else VERSIONS[:1]
 
 
 @pytest.mark.usefixtures("image")
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ASKED)
 def test_the_suites_exchanges(version: str, tmp_path: Path) -> None:
     """Status, headers, shapes, order of events, refusals, metrics: recorded on both by the gate itself."""
     for name in ("sim", "real"):

@@ -66,9 +66,6 @@ class Played:
             raise Undecided(f"{key} was not recorded")
         return self._recordings[key]
 
-    def every(self) -> list[Recording]:
-        return [self._recordings[key] for key in sorted(self._recordings)]
-
     def of(self, prefix: str) -> list[Recording]:
         found = [self._recordings[key] for key in sorted(self._recordings) if key.startswith(prefix)]
         if not found:

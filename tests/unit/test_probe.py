@@ -226,3 +226,28 @@ def test_what_comes_first_comes_before_anything_is_generated() -> None:
 
     assert "POST" in order[order.index("first") :]
     assert "POST" not in order[: order.index("first")]
+
+
+@pytest.mark.parametrize("odd", ["", "m\ud800x", "m" * 5000, 7, ["a"], None, {"a": 1}])
+def test_an_odd_entry_is_not_a_model(odd: object) -> None:
+    """Neither requests nor reports could carry such a name."""
+    rows = [None, 5, {"id": odd, "owned_by": "vllm"}, {**BASE, "max_model_len": True}]
+    rules = {"GET /v1/models": (200, {"data": rows}), "GET /version": (200, {"version": odd})}
+
+    server = run(FakeVLLM(rules))
+
+    assert (server.models, server.model) == (("base",), "base")
+    assert (server.max_model_len, server.version) == (None, "")
+
+
+def test_the_description_of_the_api_is_handed_on() -> None:
+    seen: list[str] = []
+
+    async def probed() -> None:
+        async with fake_server(FakeVLLM()) as fake:
+            profile = Profile(name="p", server=ServerPart(launcher="attach"))
+            await probe(fake.url, profile, described=lambda answer: seen.append(answer.request.path))
+
+    asyncio.run(probed())
+
+    assert seen == ["/openapi.json"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_vllm.decide.verdict import Answer, Family, Level, Result, Verdict, decide, grade
+from pytest_vllm.decide.verdict import Answer, Family, Level, OwnTests, Result, Verdict, decide, grade
 
 
 def result(verdict: Verdict, level: Level = Level.MUST, check: str = "a.b") -> Result:
@@ -61,9 +61,41 @@ def test_strict_counts_an_advisory() -> None:
 
 
 def test_own_failing_tests_are_no_go() -> None:
-    decision = decide([result(Verdict.PASS)], own_failures=2)
+    decision = decide([result(Verdict.PASS)], own=OwnTests(failed=2))
 
     assert (decision.answer, decision.why) == (Answer.NO_GO, "2 of your own tests failed")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "own", "answer", "exit_code"),
+    [
+        ([], OwnTests(passed=6, asking=6, alone=True), Answer.NO_VERDICT, 0),
+        ([], OwnTests(passed=6, asking=6, alone=True, counting=True), Answer.GO, 0),
+        ([], OwnTests(passed=6, asking=6, counting=True), Answer.NOTHING_RAN, 5),
+        ([], OwnTests(passed=6, alone=True, counting=True), Answer.NOTHING_RAN, 5),
+        ([], OwnTests(idle=2, alone=True), Answer.NO_VERDICT, 0),
+        ([], OwnTests(idle=2, alone=True, counting=True), Answer.NOTHING_RAN, 5),
+        ([], OwnTests(alone=True), Answer.NOTHING_RAN, 5),
+        ([Verdict.NOT_RUN], OwnTests(passed=6, asking=6, alone=True), Answer.NO_VERDICT, 0),
+        ([Verdict.NOT_RUN], OwnTests(passed=6, asking=6, alone=True, counting=True), Answer.NOTHING_RAN, 5),
+        ([Verdict.NOT_RUN], OwnTests(idle=6, alone=True), Answer.NOTHING_RAN, 5),
+        ([Verdict.UNDECIDED], OwnTests(passed=6, asking=6, alone=True, counting=True), Answer.UNDECIDED, 21),
+        ([Verdict.PASS], OwnTests(passed=6, failed=1, alone=True, counting=True), Answer.NO_GO, 1),
+    ],
+)
+def test_what_own_tests_answer(
+    verdicts: list[Verdict], own: OwnTests, answer: Answer, exit_code: int
+) -> None:
+    decision = decide((result(verdict) for verdict in verdicts), own=own)
+
+    assert (decision.answer, decision.exit_code) == (answer, exit_code)
+
+
+def test_counted_own_tests_are_named_as_such() -> None:
+    own = OwnTests(passed=8, asking=6, alone=True, counting=True)
+
+    assert decide([], own=own).why == "6 own tests, 0 checks"
+    assert decide([result(Verdict.PASS)], own=own).why == "1 checks decided, none failed; 8 own tests passed"
 
 
 def test_why_counts_the_failing_must_checks() -> None:

@@ -13,6 +13,9 @@ from pytest_vllm.cli.command import JSON, ROOTDIR, UsageError, argument, command
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from pytest_vllm.preflight import Reply
+    from pytest_vllm.profile.model import Profile
+
 
 @command(
     "preflight",
@@ -23,9 +26,10 @@ if TYPE_CHECKING:
     option("--fix", "FILE", "write the corrected profile here: its own file or a new one", type=Path),
     option("--sarif", "FILE", "write SARIF 2.1.0 here, for code hosts", type=Path),
     flag("--host", "look at this machine too: GPUs, memory, ports, other servers"),
+    flag("--ask", "ask the profile's own vLLM too, in its image or Python: whether it takes the arguments"),
 )
 def preflight(given: Namespace) -> int | None:
-    """Check a profile statically; starts nothing.
+    """Check a profile statically; starts no server.
 
     The exit status is 1 when there are errors.
     """
@@ -41,7 +45,9 @@ def preflight(given: Namespace) -> int | None:
     if not given.name:
         raise UsageError("which profile? pytest-vllm preflight NAME (pytest-vllm profiles lists them)")
     root = project_root(given.rootdir)
-    profile, said = rules.judged(given.name, root, host=given.host)
+    profile, said = rules.judged(
+        given.name, root, host=given.host, ask=_reply if given.ask else lambda _: None
+    )
     found = findings_in(said)
     if given.sarif is not None:
         rules.write_sarif(found, profile, root, VERSION, given.sarif)
@@ -53,3 +59,15 @@ def preflight(given: Namespace) -> int | None:
         lines = rules.write_fixed(given.name, root, found, given.fix)
         print("\n".join(lines), file=sys.stderr if given.json else sys.stdout)
     return rules.exit_status(found)
+
+
+def _reply(profile: Profile) -> Reply | None:
+    """What the profile's own vLLM says, told on stderr; None where it could not be asked."""
+    from pytest_vllm.launch.question import question
+    from pytest_vllm.preflight import Reply
+
+    answer = question(profile)
+    if answer is None:
+        return None
+    print(f"{profile.name}: {answer.line}", file=sys.stderr)
+    return None if answer.unasked else Reply(answer.whom, answer.refused)

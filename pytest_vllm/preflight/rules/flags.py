@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pytest_vllm.preflight.deployment import Deployment
 
 _ONE_FLAG = re.compile(r"--([a-z0-9-]+)")
+#: Characters of vLLM's own words: a list of choices can be long.
+REFUSAL = 300
 #: Gone flags whose removal changes nothing, because the behaviour is there without them.
 _NEEDLESS = {"disable-log-requests", "enable-reasoning", "use-v2-block-manager", "swap-space", "device"}
 #: Flags that are accepted and do nothing: from, until.
@@ -48,6 +50,15 @@ def unknown(of: Deployment) -> Iterator[Finding]:
     for written, status in _statuses(of, "unknown"):
         hint = f"did you mean {status.similar[0]}?" if status.similar else ""
         yield Finding(f"server.args.{written}", not_known(f"--{written}"), advice=hint)
+
+
+@rule("flags.asked", ERROR, source="the argument parser of the deployment's own vLLM")
+def asked(of: Deployment) -> Iterator[Finding]:
+    """The deployment's own vLLM refuses its arguments; exact also for forks and releases unknown here."""
+    if of.reply is not None and of.reply.refused:
+        said = " ".join(of.reply.refused.split())
+        shown = said if len(said) <= REFUSAL else f"{said[:REFUSAL]}…"
+        yield Finding("server.args", f"{of.reply.whom} refuses the arguments", shown)
 
 
 @rule("flags.removed", ERROR, source="argument parsers of 45 releases")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pytest_vllm.profile.errors import faults_of
+from pytest_vllm.profile.importers.expectations import expectations
 from pytest_vllm.profile.importers.marks import holds_secret, named_secret, unmarked
 from pytest_vllm.profile.model import Profile
 from pytest_vllm.profile.secrets import redacted, secret_name, secret_text
@@ -33,7 +34,6 @@ class Draft:
         self.args: dict[str, Any] = {}
         self.volumes: list[str] = []
         self.deployment: dict[str, Any] = {"kind": kind}
-        self.expect: dict[str, Any] = {}
         self.seen: dict[str, str] = {}
         self.passed: set[str] = set()
         self.hardware = ""
@@ -148,6 +148,8 @@ class Draft:
                 key: value for key, value in self.deployment.items() if value not in (None, [], {})
             },
         }
+        if needed := expectations(self.server, self.args, self.env):
+            raw["expect"] = {"capabilities": needed}
         if self.hardware:
             raw["hardware"] = self.hardware
         try:

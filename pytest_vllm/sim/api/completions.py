@@ -219,7 +219,10 @@ class CompletionRequest:
 
     def usage(self, generation: Generation) -> Body:
         """Token counts of all prompts and choices."""
-        details = self.server.settings.args.get("enable_prompt_tokens_details")
+        # a search over beams counts no cached tokens
+        details = (
+            self.server.settings.args.get("enable_prompt_tokens_details") and not self.samplings[0].beams
+        )
         return self.server.shapes.usage(
             sum(map(len, self.prompts)),
             sum(len(output.ids) for output in self.outputs),

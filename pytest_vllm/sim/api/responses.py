@@ -71,6 +71,9 @@ def _checked(server: Server, body: Body) -> None:
                 "Custom tools with a grammar format are not supported; only free-form text custom tools are "
             )
             raise Invalid(f"{text}accepted.", "tools")
+    kinds = {one.get("type") for one in body.get("tools") or ()}
+    if kinds == {"custom"} and body.get("tool_choice") == "required" and server.settings.version < CUSTOM:
+        raise ApiError("", 500, "InternalServerError")  # it offers none of them, and fails over that
     if body.get("background") and body.get("store") is False:
         raise Invalid("background can only be used when `store` is true", "background")
     if body.get("background") and not stores(server):

@@ -61,10 +61,12 @@ def response_object(body: Body, response_id: str, request: ChatRequest) -> Body:
 
 
 def _tool(tool: Body) -> Body:
-    """A tool as OpenAI's class for it tells it: every field, those that were not sent as null."""
-    return {**dict.fromkeys(_TOOL), **tool} if tool.get("type") == "function" else tool
+    """A tool as OpenAI's class for it renders it: every field, those that were not sent as null."""
+    fields = {"function": _TOOL, "custom": _CUSTOM}.get(str(tool.get("type")), ())
+    return {**dict.fromkeys(fields), **tool}
 
 
+_CUSTOM = ("name", "type", "allowed_callers", "async", "defer_loading", "description", "format")
 _TOOL = (
     "name", "parameters", "strict", "type", "allowed_callers", "async", "defer_loading", "description",
     "output_schema",
@@ -157,7 +159,16 @@ def _call(item_id: str, call_id: str, name: str, arguments: str, status: str) ->
 
 
 def _custom(item_id: str, call_id: str, name: str, text: str) -> Body:
-    return {"type": "custom_tool_call", "id": item_id, "call_id": call_id, "name": name, "input": text}
+    return {
+        "call_id": call_id,
+        "input": text,
+        "name": name,
+        "type": "custom_tool_call",
+        "id": item_id,
+        "async": None,
+        "caller": None,
+        "namespace": None,
+    }
 
 
 class ResponseEvents:

@@ -56,6 +56,7 @@ class Sampling:
     logit_bias: dict[int, float] = field(default_factory=dict)
     allowed_token_ids: list[int] | None = None
     beams: bool = False
+    repetition: dict[str, int] | None = None
 
     @property
     def greedy(self) -> bool:
@@ -89,6 +90,7 @@ class Sampling:
             logit_bias=_bias(body.get("logit_bias")),
             allowed_token_ids=body.get("allowed_token_ids"),
             beams=bool(body.get("use_beam_search")),
+            repetition=body.get("repetition_detection"),
         )
         sampling._ranges()
         sampling._lists()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,13 +17,16 @@ from pytest_vllm.measure.run import perform
 from pytest_vllm.measure.samples import Sample
 from pytest_vllm.measure.workload import Kind, Prompts, Workload
 from tests.unit.measure.conftest import FIRST, GAP, WORDS
+from tests.unit.measure.serving import serving
 
 if TYPE_CHECKING:
     from pytest_vllm.measure.held import Span
     from pytest_vllm.wire.server import Server
+    from tests.unit.measure.serving import Asked
 
 #: Seconds that the client is held up, and streams of the load.
 PAUSE, STREAMS = 0.8, 8
+PATIENCE = 10.0
 LOAD = Workload(
     streams=STREAMS,
     kinds=(Kind(prompts=Prompts(tokens=8), output=None),),
@@ -114,3 +120,66 @@ def test_a_request_counts_for_what_came_before_the_pause() -> None:
     assert list(found.values("ttft")) == [0.2]
     assert list(found.values("itl")) == [0.2]
     assert list(found.values("e2e")) == []
+
+
+def lost(at: float, end: float, *, lost: bool = True) -> Sample:
+    return Sample("a", at, at, None, [], end, status=0, error="it broke", lost=lost)
+
+
+GOOD = [Sample("a", 0.0, 0.0, 0.1, [0.2], 0.5, tokens=1)] * 20
+
+
+@pytest.mark.parametrize(
+    ("broken", "excused"),
+    [
+        (lost(99.0, 121.0), True),  # in flight meanwhile
+        (lost(90.0, 96.0), True),  # closed right before
+        (lost(124.0, 124.1), True),  # sent soon after, by a client that still caught up
+        (lost(50.0, 60.0), False),
+        (lost(130.0, 131.0), False),
+        (lost(99.0, 121.0, lost=False), False),  # answered, and wrongly
+    ],
+)
+def test_what_fails_around_a_pause_is_not_the_servers_failure(broken: Sample, excused: bool) -> None:
+    """The client stood still from 100 to 120."""
+    found = Measured("x", LOAD, samples=(*GOOD, broken), window=(0.0, 200.0), held=((100.0, 120.0),))
+
+    assert bool(found.wrong) is not excused
+    assert bool(found.errors) is not excused
+    assert bool(found.unsure) is excused
+    if excused:
+        assert found.unsure == (
+            "this process was held up for 20 s, and 1 of 21 requests failed around that time: it broke"
+        )
+
+
+def test_a_margin_is_of_the_wall() -> None:
+    """On a simulator ten times as fast, five of our seconds are fifty of its own."""
+    found = Measured("x", LOAD, speed=10.0, samples=(lost(0.0, 60.0),), held=((100.0, 120.0),))
+
+    assert found.errors == []
+
+
+def test_a_server_that_closes_while_the_client_stands_still_is_not_accused() -> None:
+    """As docker's proxy does with a client that does not read."""
+    closing = threading.Event()
+
+    def answer(asked: Asked) -> None:
+        closing.wait(PATIENCE)
+        asked.close_connection = True
+        asked.connection.shutdown(socket.SHUT_RDWR)
+
+    begin = time.perf_counter()
+
+    def say(text: str) -> None:
+        if "in flight" in text and not closing.is_set() and time.perf_counter() - begin > 0.3:
+            closing.set()
+            time.sleep(PAUSE)
+
+    with serving(answer) as server:
+        found = perform("x", replace(LOAD, streams=2, requests=2, seconds=1.0, patience=2.0), server, say=say)
+
+    assert closing.is_set()
+    assert [one.lost for one in found.samples] == [True, True]
+    assert found.errors == []
+    assert "this process was held up" in found.unsure

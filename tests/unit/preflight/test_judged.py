@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_vllm.facts.lineage import lineage
-from pytest_vllm.preflight import judge
-from pytest_vllm.preflight.judged import HARDWARE, MODEL, VERSION, counted
+from pytest_vllm.preflight import Reply, judge
+from pytest_vllm.preflight.judged import HARDWARE, MODEL, UNASKED, VERSION, counted
 from pytest_vllm.preflight.rule import RULES
 from pytest_vllm.profile.model import Profile
 from tests.unit.preflight.building import ROOT
@@ -79,3 +79,30 @@ def test_the_summary_says_what_to_add() -> None:
 def test_whose_tag_is_a_version(image: str, version: str) -> None:
     """Only a tag that counts vLLM's releases, or names vLLM, is one."""
     assert lineage(image).version == version
+
+
+def test_what_the_own_vllm_takes_overrules_what_is_known_of_releases() -> None:
+    """An own build may take what the release of its number does not."""
+    profile = Profile.model_validate(
+        {"server": {"launcher": "docker", "image": "vllm/vllm-openai:v0.32.0", "args": {"swap-space": 4}}}
+    )
+    words = {
+        name: {one.rule: one for one in judge(profile, ROOT, reply=reply)}
+        for name, reply in {
+            "not asked": None,
+            "takes": Reply("vLLM 0.32.0 of here"),
+            "refuses": Reply("vLLM 0.32.0 of here", "unrecognized arguments:\n--swap-space 4"),
+        }.items()
+    }
+
+    assert {name: said["flags.removed"].said for name, said in words.items()} == {
+        "not asked": "finding",
+        "takes": "pass",
+        "refuses": "finding",
+    }
+    assert words["not asked"]["flags.asked"].missing == (UNASKED,)
+    assert words["takes"]["flags.asked"].said == "pass"
+    (finding,) = words["refuses"]["flags.asked"].findings
+    assert finding.text == (
+        "vLLM 0.32.0 of here refuses the arguments: unrecognized arguments: --swap-space 4"
+    )

@@ -126,17 +126,39 @@ def test_a_page_says_simulated_in_title_and_text() -> None:
 
 
 def test_worst_checks_come_first() -> None:
-    """Failures before what could not be decided, passes last."""
+    """Failures before what could not be decided; passes are folded."""
     badges = [row["data-verdict"] for row in page(undecided()).all("details") if "data-verdict" in row]
 
-    assert badges[:3] == ["undecided", "undecided", "pass"]
+    assert badges == ["undecided", "undecided"]
 
 
-def test_failures_are_shown_and_passes_hidden_at_first() -> None:
-    """With failures, the filter starts without the passed checks; without any, with all."""
+def test_passes_are_folded_by_suite_and_named() -> None:
+    """What passed is listed by id and has no block of its own: a page of a thousand passes opens at once."""
+    text = html.render(document(go()))
 
-    def pressed(record: RunRecord) -> dict[str | None, str | None]:
-        return {button["data-verdict"]: button["aria-pressed"] for button in page(record).all("button")}
+    assert "<summary>chat, 18</summary>" in text
+    assert [button["data-verdict"] for button in page(no_go()).all("button")] == ["fail"]
 
-    assert pressed(no_go()) == {"fail": "true", "pass": "false"}
-    assert set(pressed(go()).values()) == {"true"}
+
+def test_the_first_screen_names_the_causes_before_the_table() -> None:
+    """Each cause stands before the table of suites, with a link to its evidence that leads somewhere."""
+    text = html.render(document(no_go()))
+
+    before, _, after = text.partition("<main>")
+    assert "2 conformance" not in before
+    links = re.findall(r'<a href="#(c\d+)">evidence</a>', before)
+    assert len(links) == 3
+    assert all(f'id="{link}"' in after for link in links)
+
+
+def test_a_page_of_a_thousand_passes_is_small() -> None:
+    """Under 200 kB and 2,000 elements."""
+    row = document(go())["results"][0]
+    many = {
+        **document(go()),
+        "results": [{**row, "check": f"chat.envelope.fact-number-{n}"} for n in range(1200)],
+    }
+    text = html.render(many)
+
+    assert len(text.encode()) < 200_000
+    assert len(re.findall(r"<[a-z]", text)) < 2_000

@@ -25,7 +25,8 @@ def test_exchanges_that_overlap_lie_in_different_lanes() -> None:
     """A lane is used again once it is free."""
     svg = timeline([row(0, 2), row(1, 2), row(2, 1), row(2.5, 1)])
 
-    assert re.findall(r'class="wait" x="[\d.]+" y="(\d+)"', svg) == ["18", "34", "18", "50"]
+    (waits,) = re.findall(r'class="wait" d="([^"]+)"', svg)
+    assert re.findall(r"M[\d.]+ (\d+)h", waits) == ["18", "34", "18", "50"]
 
 
 def test_lost_and_refused_exchanges_are_marked() -> None:
@@ -38,13 +39,9 @@ def test_lost_and_refused_exchanges_are_marked() -> None:
         row(0, 1, error="closed", aborted=True),
     ]
 
-    assert re.findall(r'class="bar (\w+)"', timeline(rows)) == [
-        "answered",
-        "refused",
-        "lost",
-        "lost",
-        "answered",
-    ]
+    svg = timeline(rows)
+    assert re.findall(r'class="bar (\w+)"', svg) == ["answered", "refused", "lost", "lost"]
+    assert "2 exchanges, answered" in svg
 
 
 def test_no_exchange_no_timeline() -> None:

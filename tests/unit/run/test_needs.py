@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_vllm.run.needs import needs_of, too_long, unmet
-from pytest_vllm.wire.recording import Recording, Request
+from pytest_vllm.run.needs import needs_of, unmet
+from pytest_vllm.wire.recording import Request
 from pytest_vllm.wire.server import Capability, Server
-
-REFUSAL = "This model's maximum context length is 256 tokens. However, you requested 300 tokens."
 
 
 def server(**can: bool) -> Server:
@@ -51,24 +49,3 @@ def test_what_the_server_lacks_is_named_and_what_was_not_probed_is_not() -> None
     assert unmet(request, server(chat=False, stream=True)) == "the server has no chat"
     assert unmet(request, server(chat=True, stream=True)) == ""
     assert unmet(request, server()) == ""
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "text", "expect", "excused"),
-    [
-        (300, 400, REFUSAL, 200, True),
-        (2, 400, REFUSAL, 200, False),
-        (300, 400, "temperature must be non-negative", 200, False),
-        (300, 500, REFUSAL, 200, False),
-        (300, 400, REFUSAL, 400, False),
-    ],
-    ids=["too long", "fits for certain", "another refusal", "an error", "meant to be refused"],
-)
-def test_only_a_refusal_of_what_may_not_fit_is_excused(
-    words: int, status: int, text: str, expect: int, excused: bool
-) -> None:
-    """A server that refuses what fits for certain is accused as before."""
-    request = Request("POST", "/v1/completions", json={"prompt": "a " * words}, expect=expect)
-    refused = Recording("x", request, sent=0.0, status=status, chunks=((0.1, text.encode()),))
-
-    assert bool(too_long(refused, server())) is excused

@@ -12,7 +12,11 @@ HEALTH = [
         edited("health.version", lambda b: b.update(version="main")),
         ("health.version.readable",),
     ),
-    Break("no model", edited("health.models", lambda b: b["data"].clear()), ("health.models.listed",)),
+    Break(
+        "no model",
+        edited("health.models", lambda b: b["data"].clear()),
+        ("health.models.listed", "answers.whole"),
+    ),
     Break(
         "connections are closed",
         changed(
@@ -39,7 +43,7 @@ HEALTH = [
     Break(
         "a stream broken off",
         changed(one("health.work"), lambda r: r.with_response(chunks=r.chunks[:5], error="peer closed")),
-        ("health.work-undisturbed",),
+        ("health.work-undisturbed", "answers.whole"),
     ),
 ]
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
 from pytest_vllm.sim.defects.make import answers, spoil
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import COMPLETIONS, after, only
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MODELS, after, every, only
 
 if TYPE_CHECKING:
+    from pytest_vllm.sim.api.events import Event
     from pytest_vllm.sim.api.server import Server
     from pytest_vllm.sim.boot.deployment import Deployment
     from pytest_vllm.sim.engine.core import Engine
+    from pytest_vllm.sim.http.request import Request
 
 answers(
     "health.ping-missing", "The route /ping is gone.", ("/ping",), 404, b"{}", catches=["health.answered"]
@@ -127,4 +130,91 @@ add(
     {"log": _gpu_fault},
     faults=["ROBUST-036", "ROBUST-038", "ROBUST-039"],
     catches=["health.log.no-gpu-fault"],
+)
+
+
+spoil(
+    "answers.no-choices",
+    "Every chat and every completion is answered with 200 and no choice.",
+    (CHAT, COMPLETIONS),
+    "choices",
+    lambda _: [],
+    catches=["answers.whole"],
+    area="health",
+)
+
+
+@defect(
+    "answers.unfinished-stream",
+    on="events",
+    paths=(CHAT, COMPLETIONS),
+    catches=["answers.whole"],
+    area="health",
+)
+def unfinished_stream(events: list[Event], exchange: Exchange) -> list[Event]:
+    """No stream says why it ended."""
+    del exchange
+    for event in events:
+        for choice in event.data.get("choices", ()) if isinstance(event.data, dict) else ():
+            choice["finish_reason"] = None
+    return events
+
+
+@defect(
+    "answers.not-json",
+    on="reply",
+    paths=("/tokenize", "/v1/embeddings"),
+    catches=["answers.whole"],
+    area="health",
+)
+def not_json(reply: Reply, exchange: Exchange) -> Reply:
+    """Some routes answer 200 with a page of HTML."""
+    del exchange
+    if reply.status == 200:
+        reply.body = b"<html><body>It works!</body></html>"
+    return reply
+
+
+def _running(value: Any, request: Request) -> Any:
+    """Nothing; what is counted over a run cannot be put into recordings one by one."""
+    del request
+    return value
+
+
+def _older(body: Any, exchange: Exchange) -> Any:
+    del exchange
+    return {**body, "version": "0.11.0"} if isinstance(body, dict) else body
+
+
+def _another(body: Any, exchange: Exchange) -> Any:
+    del exchange
+    for entry in body.get("data", ()) if isinstance(body, dict) else ():
+        entry["root"] = "/models/another"
+    return body
+
+
+add(
+    "health.two-versions",
+    "Every third answer of /version comes from a server of another version.",
+    {"json": only(("/version",), every(3, _older)), "route": _running},
+    catches=["health.one-version", "profile.version.expected"],
+)
+add(
+    "health.two-models",
+    "Every fourth list of models comes from a server that loaded another model under the name.",
+    {"json": only((MODELS,), every(4, _another)), "route": _running},
+    catches=["health.one-model"],
+)
+
+
+def _anew(text: str, engine: Engine | None) -> str:
+    del engine
+    return re.sub(r"(?m)^(vllm:generation_tokens_total\{.*\}) \S+$", r"\1 3.0", text)
+
+
+add(
+    "health.starts-anew",
+    "After some scrapes the server has started anew: its tokens are counted from nothing.",
+    {"metrics": after(30, _anew), "route": _running},
+    catches=["health.one-process"],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 ON = "sim-lora"
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
+#: Of the profile, and how the name begins of what the gate loads.
 ADAPTERS = ("pirate", "parrot", "pytest-vllm-extra")
 NOT_FOUND = b'{"detail":"Not Found"}'
 
@@ -44,6 +46,7 @@ def silent_base(answer: Answer, turn: Turn) -> Answer:
     """An adapter whose modules do not match is loaded, and the base model answers in its name."""
     del turn
     answer.content = answer.content.removeprefix("Ahoy! ")
+    answer.thoughts = answer.thoughts and answer.thoughts.removeprefix("Ahoy! ")
     return answer
 
 
@@ -59,7 +62,7 @@ def silent_base(answer: Answer, turn: Turn) -> Answer:
 def cache_shared(body: Any, exchange: Exchange) -> Any:
     """The key of a cached block lacks the adapter: what the base model cached serves its adapters."""
     usage = body.get("usage") if isinstance(body, dict) else None
-    if usage and _model(exchange) in ADAPTERS:
+    if usage and _model(exchange).startswith(ADAPTERS):
         usage["prompt_tokens_details"] = {"cached_tokens": usage["prompt_tokens"] // 16 * 16}
     return body
 
@@ -74,7 +77,7 @@ def cache_shared(body: Any, exchange: Exchange) -> Any:
 )
 def named_base(body: Any, exchange: Exchange) -> Any:
     """Answers of an adapter name the base model."""
-    if _model(exchange) in ADAPTERS and isinstance(body, dict) and "model" in body:
+    if _model(exchange).startswith(ADAPTERS) and isinstance(body, dict) and "model" in body:
         body["model"] = "sim-model"
     return body
 
@@ -90,7 +93,7 @@ def named_base(body: Any, exchange: Exchange) -> Any:
 def streams_named_base(events: list[Event], exchange: Exchange) -> list[Event]:
     """Streams of an adapter name the base model."""
     for event in events:
-        if _model(exchange) in ADAPTERS and isinstance(event.data, dict):
+        if _model(exchange).startswith(ADAPTERS) and isinstance(event.data, dict):
             event.data["model"] = "sim-model"
     return events
 
@@ -126,7 +129,7 @@ def _stands_in(reply: Reply, exchange: Exchange) -> Reply:
 
 
 def _refused(reply: Reply, exchange: Exchange) -> Reply:
-    return Reply(500, b"{}", [JSON]) if _model(exchange) in ADAPTERS else reply
+    return Reply(500, b"{}", [JSON]) if _model(exchange).startswith(ADAPTERS) else reply
 
 
 def _bad_path(reply: Reply, exchange: Exchange) -> Reply:
@@ -138,7 +141,7 @@ def _never_loaded(reply: Reply, exchange: Exchange) -> Reply:
     if exchange.path == MODELS:
         reply.body = reply.body.replace(b"pytest-vllm-extra", b"another")
         return reply
-    return Reply(404, b"{}", [JSON]) if _model(exchange) == ADAPTERS[-1] else reply
+    return Reply(404, b"{}", [JSON]) if _model(exchange).startswith(ADAPTERS[-1]) else reply
 
 
 def _not_loadable(reply: Reply, exchange: Exchange) -> Reply:
@@ -151,12 +154,9 @@ def _not_loadable(reply: Reply, exchange: Exchange) -> Reply:
 
 
 def _stays(reply: Reply, exchange: Exchange) -> Reply:
-    if reply.status == 404 and _model(exchange) == ADAPTERS[-1]:
-        return Reply(
-            200,
-            b'{"id": "x", "object": "chat.completion", "choices": [], "model": "pytest-vllm-extra"}',
-            [JSON],
-        )
+    if reply.status == 404 and _model(exchange).startswith(ADAPTERS[-1]):
+        body = {"id": "x", "object": "chat.completion", "choices": [], "model": _model(exchange)}
+        return Reply(200, json.dumps(body).encode(), [JSON])
     return reply
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.api.reply import JSON, Reply
 from pytest_vllm.sim.defects.make import slower
 from pytest_vllm.sim.defects.registry import add, defect
 from pytest_vllm.sim.defects.scope import COMPLETIONS, first, only
@@ -12,12 +13,15 @@ from pytest_vllm.sim.defects.scope import COMPLETIONS, first, only
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.reply import Exchange
     from pytest_vllm.sim.engine.core import Engine
+    from pytest_vllm.sim.http.request import Request
 
 SPARK, HYBRID = "spark-fp8", "spark-qwen35"
 #: Tokens that the answers of these loads have, and no others.
 CROWD, FORMED, MIXED = 16, 47, 48
 #: Requests at once that nothing but an overload brings.
 MANY = 40
+#: Bytes of a request that asks for the prefilling of a long prompt.
+LONG_BODY = 4000
 
 slower(
     "throughput.half-speed",
@@ -217,3 +221,12 @@ for _name, _asked, _what, _check in (
         profile=HYBRID,
         catches=[_check],
     )
+
+
+@defect("throughput.refuses-long-prompts", on="route", catches=["throughput.answered"])
+def refuses_long_prompts(value: Any, request: Request) -> Any:
+    """A long prompt of which one streamed token is asked for is refused for no reason."""
+    one = b'"max_tokens": 1,' in request.body or b'"max_tokens":1,' in request.body
+    if one and b'"stream"' in request.body and len(request.body) > LONG_BODY:
+        return Reply(503, b'{"error": {"message": "no capacity", "type": "x", "code": 503}}', [JSON])
+    return value

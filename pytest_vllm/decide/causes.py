@@ -1,0 +1,227 @@
+"""Failing checks grouped by what they saw: one fault of a server is one cause, however many checks meet it.
+
+Pure. Two checks of one server belong together when they saw the same thing go wrong: exchanges that failed
+alike on their way; in one area the same exchange or the same kind of deviation; in two areas both of these.
+A check that looks at everything joins one cause and never ties two of them together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pytest_vllm.decide.deviations import GENERAL, subject_of
+from pytest_vllm.decide.verdict import SIGNS_OF_LIFE, Verdict, by_suspicion, suspicion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_vllm.decide.verdict import Result
+
+#: An answer that holds what another request said: nothing else that such a server says can be relied on.
+MIXED_UP = ("canary.needle.", "canary.batch.", "stream.isolation.", "cache.isolation.")
+#: Fails because something else does: the trial request that looks for a capability met the fault, too.
+FOLLOWS = ("profile.capabilities.present",)
+#: A check that blames more exchanges than these looks at everything.
+WIDE = 8
+#: An exchange is blamed when its readers fail at least half as often as those of the worst one.
+SUSPECT = 0.5
+#: Areas are equally suspect when their shares of failing checks differ by less than this.
+EQUAL = 0.95
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What became of an exchange on its way, whatever its answer says.
+
+    Args:
+        symptom: how it failed, alike for alike failures; empty when it did not. Its first line is said to
+            people, what follows only tells failures apart.
+        stream: whether its answer is a stream.
+        route: the path that it asked, without a query.
+    """
+
+    symptom: str = ""
+    stream: bool = False
+    route: str = ""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Failing checks of one server that saw the same thing go wrong.
+
+    Args:
+        checks: all of them, the one whose evidence stands for the others first.
+        title: what went wrong, in a few words.
+    """
+
+    checks: tuple[Result, ...]
+    title: str = field(default="", compare=False)
+
+    @property
+    def first(self) -> Result:
+        """The check whose evidence stands for the others."""
+        return self.checks[0]
+
+    @property
+    def area(self) -> str:
+        """Where the fault most likely lies."""
+        return self.first.area
+
+    @property
+    def areas(self) -> tuple[str, ...]:
+        """Every area in which it shows, that of the fault first."""
+        return tuple(dict.fromkeys(one.area for one in self.checks))
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """One failing check with what it saw go wrong."""
+
+    result: Result
+    rank: int
+    blamed: frozenset[str]
+    symptoms: frozenset[str]
+    subject: str
+
+    @property
+    def lifeless(self) -> bool:
+        return self.result.check in SIGNS_OF_LIFE
+
+    @property
+    def said(self) -> set[str]:
+        return {one.partition("\n")[0] for one in self.symptoms}
+
+    def like(self, other: _Sight) -> bool:
+        """Whether both saw the same thing go wrong."""
+        if self.result.profile != other.result.profile:
+            return False
+        if self.symptoms or other.symptoms:
+            if self.lifeless or other.lifeless:
+                return bool(self.symptoms and other.symptoms)
+            near = self.result.area == other.result.area and bool(self.said & other.said)
+            return near or bool(self.symptoms & other.symptoms)
+        alike = self.subject == other.subject
+        shared = bool(self.blamed & other.blamed)
+        if self.result.area == other.result.area:
+            return shared or alike
+        return shared and (alike or GENERAL in (self.subject, other.subject))
+
+
+def causes(
+    failing: Iterable[Result], rows: Iterable[Result], seen: Mapping[tuple[str, str], Seen] | None = None
+) -> tuple[Cause, ...]:
+    """The causes behind failing checks, the likeliest first; every check lies in exactly one.
+
+    Args:
+        failing: the checks that did not hold, in any order.
+        rows: every check of the run: those that hold over an exchange speak for it.
+        seen: (profile, exchange key) -> what became of it; what is not there went well, and was no stream.
+    """
+    every = sorted(rows, key=_place)
+    ranked = by_suspicion(sorted(failing, key=_place), every)
+    sights = _by_route(_sights(ranked, every, seen or {}), every, seen or {})
+    found = [_cause(group) for group in _groups(sights)]
+    ranks = {id(one.result): one.rank for one in sights}
+    return tuple(sorted(found, key=lambda one: (_urgency(one), ranks[id(one.first)])))
+
+
+def _place(one: Result) -> tuple[str, str, str]:
+    return (one.profile, one.area, one.check)
+
+
+def _sights(
+    ranked: Sequence[Result], every: Sequence[Result], seen: Mapping[tuple[str, str], Seen]
+) -> list[_Sight]:
+    symptoms = {place: one.symptom for place, one in seen.items() if one.symptom}
+    failing = Counter((one.profile, key) for one in ranked for key in set(one.exchanges))
+    judged = Counter(
+        (one.profile, key)
+        for one in every
+        if one.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED)
+        for key in set(one.exchanges)
+    )
+    sights = []
+    for rank, one in enumerate(ranked):
+        share = {key: failing[one.profile, key] / max(1, judged[one.profile, key]) for key in one.exchanges}
+        blamed = _blamed(one, share, {key for key in one.exchanges if (one.profile, key) in symptoms})
+        met = frozenset(symptoms[one.profile, key] for key in blamed if (one.profile, key) in symptoms)
+        sights.append(_Sight(one, rank, blamed, met, subject_of(one.fact, one.reason)))
+    return sights
+
+
+def _by_route(
+    sights: Sequence[_Sight], every: Sequence[Result], seen: Mapping[tuple[str, str], Seen]
+) -> list[_Sight]:
+    """What all blamed exchanges share names the area: that they are streams; among equals, the route."""
+    met = [seen.get((one.result.profile, key), Seen()) for one in sights for key in one.blamed]
+    share = suspicion([one.result for one in sights], every)
+    worst = max(share.values(), default=0.0)
+    routes = {one.route.removeprefix("/v1").removeprefix("/") for one in met}
+    owner = "streaming" if met and all(one.stream for one in met) else ""
+    if not owner and len(routes) == 1:
+        owner = next(iter(routes))
+        owner = owner if share.get(owner, 0.0) >= worst * EQUAL else ""
+    ordered = sorted(sights, key=lambda one: (not one.lifeless, one.result.area != owner, one.rank))
+    return [replace(one, rank=rank) for rank, one in enumerate(ordered)]
+
+
+def _blamed(one: Result, share: Mapping[str, float], failed: set[str]) -> frozenset[str]:
+    """What a check most likely fails for: what it names, else what failed, else what others share."""
+    said = one.reason
+    named = frozenset(key for key in one.exchanges if _names(said, key))
+    worst = max(share.values(), default=0.0)
+    return named or frozenset(failed) or frozenset(k for k, part in share.items() if part >= SUSPECT * worst)
+
+
+def _names(said: str, key: str) -> bool:
+    """Whether a text names this exchange, and not one whose key merely begins alike."""
+    start = said.find(key)
+    while start >= 0:
+        end = start + len(key)
+        if said[end : end + 1] not in ("-", "[", ".") or said[end : end + 2] == ". ":
+            return True
+        start = said.find(key, end)
+    return False
+
+
+def _groups(sights: Iterable[_Sight]) -> list[list[_Sight]]:
+    """Sights that belong together: those that blame few exchanges, then the wide ones, each to one group."""
+    ordered = sorted(sights, key=lambda one: (len(one.blamed) > WIDE, one.rank))
+    groups: list[list[_Sight]] = []
+    for one in ordered:
+        near = [(sum(one.like(other) for other in group), group) for group in groups]
+        close = [pair for pair in near if pair[0]]
+        if not close:
+            groups.append([one])
+        elif len(one.blamed) > WIDE:
+            max(close, key=lambda pair: pair[0])[1].append(one)
+        else:
+            merged = [member for _, group in close for member in group]
+            groups = [group for group in groups if not any(group is other for _, other in close)]
+            groups.append([*merged, one])
+    return groups
+
+
+def _cause(group: Sequence[_Sight]) -> Cause:
+    ordered = sorted(group, key=lambda one: (not one.lifeless, one.rank))
+    return Cause(tuple(one.result for one in ordered), _title(ordered))
+
+
+def _title(group: Sequence[_Sight]) -> str:
+    if any(one.lifeless for one in group):
+        return "the server generates nothing, or no longer"
+    failed = Counter(symptom for one in group for symptom in sorted(one.symptoms))
+    if failed:
+        return failed.most_common(1)[0][0].partition("\n")[0]
+    return group[0].subject
+
+
+def _urgency(one: Cause) -> int:
+    """Life before mixed-up answers before everything else; last what follows from another fault."""
+    if any(check.check in SIGNS_OF_LIFE for check in one.checks):
+        return 0
+    if any(check.check.startswith(MIXED_UP) for check in one.checks):
+        return 1
+    return 3 if all(check.check in FOLLOWS for check in one.checks) else 2

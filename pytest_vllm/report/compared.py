@@ -1,0 +1,186 @@
+"""A comparison of two runs as terminal text and as Markdown. Views of its JSON document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.report.markdown import code, plain
+from pytest_vllm.report.text import clip, count, printable, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+WIDTH = 100
+#: Differences of each weight that are shown; JSON has them all.
+MOST = 25
+HEAVY = ("breaks clients", "behaviour", "speed")
+TITLES = {
+    "breaks clients": "Breaks clients",
+    "behaviour": "Behaviour",
+    "speed": "Speed",
+    "for information": "For information",
+}
+
+
+def text(document: Mapping[str, Any], *, every: bool = False) -> str:
+    """The comparison for a terminal; those for information as counts unless `every` is asked for."""
+    lines = [f"{name:7} {who(document[name])}" for name in ("before", "after")]
+    lines += ["", f"{document['answer']['text']}."]
+    for what, why in document["not_compared"].items():
+        lines.append(f"not compared: {what}, because {why}")
+    for weight, title in TITLES.items():
+        rows = of(document, weight)
+        if rows and (every or weight in HEAVY):
+            lines += ["", f"{title}: {len(rows)}"]
+            shown = rows if every else rows[:MOST]
+            lines += [line for row in shown for line in _lines(row)]
+            lines += [f"  … {len(rows) - MOST} more; --all shows them"] if len(rows) > len(shown) else []
+        elif rows:
+            lines += ["", f"{title}: {len(rows)} ({_areas(rows)}); --all shows them"]
+    lines += _speed_lines(document)
+    lines += _size_lines(document)
+    said = document["greedy"]
+    if said:
+        lines += ["", f"greedy answers: {greedy(said)}"]
+    return "\n".join(printable(line) for line in lines) + "\n"
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """The comparison for a CI summary."""
+    blocks = [f"## {plain(document['answer']['text'])}"]
+    blocks.append("\n".join(f"- {name}: {plain(who(document[name]))}" for name in ("before", "after")))
+    left_out = [
+        f"- Not compared: {plain(what)}, because {plain(why)}"
+        for what, why in document["not_compared"].items()
+    ]
+    blocks += ["\n".join(left_out)] if left_out else []
+    for weight, title in TITLES.items():
+        rows = of(document, weight)
+        if rows:
+            lines = [_row(row) for row in rows[:MOST]]
+            lines += [f"| … {len(rows) - MOST} more |  |  |  |"] if len(rows) > MOST else []
+            head = "| what | before | after | consequence |\n|---|---|---|---|\n"
+            table = head + "\n".join(lines)
+            if weight in HEAVY:
+                blocks.append(f"### {title}: {len(rows)}\n\n{table}")
+            else:
+                blocks.append(f"<details><summary>{title}: {len(rows)}</summary>\n\n{table}\n\n</details>")
+    if document["speeds"]:
+        head = "| load | figure | before | after | ratio |\n|---|---|---:|---:|---:|\n"
+        lines = [f"| {' | '.join(map(plain, cells))} |" for cells in speed_cells(document["speeds"])]
+        blocks.append("### Speeds\n\n" + head + "\n".join(lines[: 2 * MOST]))
+    if document["greedy"]:
+        blocks.append(f"Greedy answers: {plain(greedy(document['greedy']))}")
+    return "\n\n".join(blocks) + "\n"
+
+
+def who(side: Mapping[str, Any]) -> str:
+    """`0.32.0 on sim, run 2026…, 2026-11-29: GO`, with what qualifies it."""
+    marks = [mark for mark, on in (("simulated", side["simulated"]), ("partial", side["partial"])) if on]
+    build = f"+{side['commit'][:9]}" if side["commit"] and side["commit"] not in side["version"] else ""
+    version = f"vLLM {side['version']}{build}" if side["version"] else "vLLM of unknown version"
+    mark = f" ({', '.join(marks)})" if marks else ""
+    return f"{version}, {side['model']}, profile {side['profile']}, run {side['run']}: {side['answer']}{mark}"
+
+
+def of(document: Mapping[str, Any], weight: str) -> list[Mapping[str, Any]]:
+    """The differences of a weight, in the document's order."""
+    return [row for row in document["differences"] if row["weight"] == weight]
+
+
+def greedy(said: Mapping[str, Any]) -> str:
+    """How many greedy answers differ, in one line."""
+    parts = [f"{said['differ']} of {said['asked']} differ"]
+    if said["lone"]:
+        parts.append(f"{said['lone_differ']} of the {said['lone']} that had the server to themselves")
+    if said["near"]:
+        parts.append(f"{said['near']} where two tokens were close")
+    if said["drift"] is not None:
+        parts.append(
+            f"log probabilities of equal prompts {said['drift']:.3g} nats apart on average "
+            f"({said['scored']} tokens)"
+        )
+    return ", ".join(parts)
+
+
+def speed_cells(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, str, str]]:
+    """Load, figure, before, after and ratio of each speed, as text."""
+    for row in rows:
+        ratio = row["ratio"]
+        last = row["why"]
+        if ratio:
+            last = (
+                f"{ratio['value']:.3f} ({ratio['low']:.3f} to {ratio['high']:.3f}) {row['change']}".rstrip()
+            )
+        yield row["load"], row["figure"], _interval(row["before"]), _interval(row["after"]), last
+
+
+def _interval(ends: Mapping[str, Any]) -> str:
+    value = f"{ends['value']:.4g}"
+    return (
+        value
+        if ends["low"] is None or ends["high"] is None
+        else f"{value} ({ends['low']:.4g} to {ends['high']:.4g})"
+    )
+
+
+def change(row: Mapping[str, Any]) -> str:
+    """`pass → fail`, `added null`, `removed …`, as far as the row tells."""
+    before, after = row["before"], row["after"]
+    if before and after:
+        return f"{before} → {after}"
+    return f"was {before}" if before else after
+
+
+def _lines(row: Mapping[str, Any]) -> Iterator[str]:
+    mark = f"{row['change']} {row['level']} " if row["change"] else ""
+    told = change(row)
+    yield clip(f"  {mark}{row['what']}: {told}" if told else f"  {mark}{row['what']}", 2 * WIDTH)
+    for part in (row["means"], row["source"] and f"known: {row['source']}"):
+        if part:
+            for line in wrap(clip(" ".join(part.split()), 3 * WIDTH), WIDTH - 6):
+                yield f"      {line}"
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    what = f"{row['change']} {row['level']} {row['what']}".strip() if row["change"] else row["what"]
+    means = "; ".join(part for part in (row["means"], row["source"]) if part)
+    cells = [plain(clip(" ".join(cell.split()), 2 * WIDTH)) for cell in (what,)]
+    cells += [code(cell).replace("|", "\\|") if cell else "" for cell in (row["before"], row["after"])]
+    cells.append(plain(clip(" ".join(means.split()), 3 * WIDTH)))
+    return f"| {' | '.join(cells)} |"
+
+
+def _areas(rows: Sequence[Mapping[str, Any]]) -> str:
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row["area"]] = counts.get(row["area"], 0) + 1
+    return ", ".join(f"{area} {number}" for area, number in counts.items())
+
+
+def _speed_lines(document: Mapping[str, Any]) -> list[str]:
+    cells = [("load", "figure", "before", "after", "ratio"), *speed_cells(document["speeds"])]
+    if len(cells) == 1:
+        return []
+    widths = [max(len(row[place]) for row in cells) for place in range(5)]
+    table = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+    return ["", f"Speeds: {count(len(cells) - 1, 'figure')}", *(f"  {line}" for line in table)]
+
+
+def _size_lines(document: Mapping[str, Any]) -> list[str]:
+    rows = document["sizes"]
+    return (
+        [
+            "",
+            "Start and memory",
+            *(
+                f"  {row['figure']:36} {row['before']:>14,.6g}  {row['after']:>14,.6g}  {row['unit']}"
+                for row in rows
+            ),
+        ]
+        if rows
+        else []
+    )

@@ -1,0 +1,1 @@
+"""The gate against servers that misbehave on purpose."""

@@ -1,0 +1,72 @@
+"""No worse than before: what failed before does not count, everything else does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_vllm.decide.baseline import Baseline, compare, raw
+from pytest_vllm.decide.noworse import excused, lost, told, unneeded
+from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
+
+MUST = Result("a.b", Level.MUST, Family.CONFORMANCE, Verdict.FAIL, "A fact.", reason="seen", profile="p")
+
+
+def before(verdict: str) -> Baseline:
+    return Baseline("p", "0.31.0", "2026-11-20", simulated=False, verdicts={"a.b": verdict})
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "then"),
+    [
+        ("fail", "fail", "waived"),
+        ("advisory", "fail", "waived"),
+        ("pass", "fail", "fail"),
+        ("waived", "fail", "fail"),
+        ("undecided", "fail", "fail"),
+        ("not-run", "fail", "fail"),
+        ("undecided", "undecided", "waived"),
+        ("fail", "undecided", "waived"),
+        ("pass", "undecided", "undecided"),
+        ("pass", "not-run", "undecided"),
+        ("fail", "not-run", "not-run"),
+        ("fail", "pass", "pass"),
+    ],
+)
+def test_what_counts(was: str, now: str, then: str) -> None:
+    assert excused(replace(MUST, verdict=Verdict(now)), before(was)).verdict == then
+
+
+def test_a_check_that_the_baseline_does_not_know_counts() -> None:
+    assert excused(MUST, replace(before("fail"), verdicts={})).verdict is Verdict.FAIL
+    assert excused(MUST, None).verdict is Verdict.FAIL
+
+
+def test_advice_counts_only_under_strict_and_is_excused_there() -> None:
+    should = replace(MUST, level=Level.SHOULD, verdict=Verdict.ADVISORY)
+
+    assert excused(should, before("advisory")).verdict is Verdict.ADVISORY
+    assert excused(should, before("advisory"), strict=True).verdict is Verdict.WAIVED
+    assert excused(should, before("pass"), strict=True).verdict is Verdict.ADVISORY
+
+
+def test_what_is_excused_says_so_and_is_saved_as_what_it_is() -> None:
+    found = excused(MUST, before("fail"))
+
+    assert "2026-11-20 (vLLM 0.31.0)" in found.reason
+    assert "seen" in found.reason
+    assert raw(found).verdict is Verdict.FAIL
+    assert compare([raw(found)], before("fail")).fixed == ()
+    assert told([found, MUST]).startswith("no worse than the baseline: 1 ")
+    assert told([MUST]) == ""
+
+
+def test_a_waiver_that_nothing_needs_does_not_count() -> None:
+    assert unneeded(MUST).verdict is Verdict.WAIVED
+
+
+def test_checks_that_held_and_were_not_asked_are_a_doubt() -> None:
+    assert "a.b" in lost([], before("pass"))
+    assert lost([], before("fail")) == ""
+    assert lost([MUST], before("pass")) == ""

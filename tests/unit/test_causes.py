@@ -1,0 +1,172 @@
+"""Failing checks become causes: each in exactly one, in an order that nothing but the checks decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_vllm.decide.causes import Cause, Seen, causes
+from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
+
+if TYPE_CHECKING:
+    import random
+
+AREAS = ("chat", "tools", "streaming", "canary", "memory")
+KEYS = tuple(f"{area}.{name}" for area in AREAS for name in ("plain", "stream", "again"))
+REASONS = (
+    "finish_reason 'stop'",
+    "arguments are cut",
+    "19 tokens, 24 counted",
+    "wrong",
+    "chat.plain: 500, not 200",
+)
+
+
+def failing(
+    check: str, *exchanges: str, reason: str = "wrong", fact: str = "It holds.", **more: str
+) -> Result:
+    return Result(
+        check,
+        Level.MUST,
+        Family.CONFORMANCE,
+        Verdict.FAIL,
+        fact,
+        reason,
+        area=check.partition(".")[0],
+        exchanges=exchanges,
+        profile=more.get("profile", "sim"),
+    )
+
+
+def ids(found: tuple[Cause, ...]) -> list[list[str]]:
+    return [sorted(one.check for one in cause.checks) for cause in found]
+
+
+results = st.lists(
+    st.builds(
+        lambda area, number, keys, reason, profile: failing(
+            f"{area}.check-{number}", *sorted(keys), reason=reason, profile=profile
+        ),
+        st.sampled_from(AREAS),
+        st.integers(0, 30),
+        st.sets(st.sampled_from(KEYS), max_size=12),
+        st.sampled_from(REASONS),
+        st.sampled_from(("sim", "other")),
+    ),
+    unique_by=lambda one: (one.profile, one.check),
+    max_size=25,
+)
+sightings = st.dictionaries(
+    st.tuples(st.sampled_from(("sim", "other")), st.sampled_from(KEYS)),
+    st.builds(Seen, st.sampled_from(("", "", "reset", "status 500")), st.booleans()),
+)
+
+
+@given(results, sightings)
+def test_every_failing_check_lies_in_exactly_one_cause(
+    rows: list[Result], seen: dict[tuple[str, str], Seen]
+) -> None:
+    found = causes(rows, rows, seen)
+
+    lying = [(one.profile, one.check) for cause in found for one in cause.checks]
+    assert sorted(lying) == sorted((one.profile, one.check) for one in rows)
+
+
+@given(results, sightings, st.randoms(use_true_random=False))
+def test_the_order_of_the_checks_changes_nothing(
+    rows: list[Result], seen: dict[tuple[str, str], Seen], chance: random.Random
+) -> None:
+    mixed = list(rows)
+    chance.shuffle(mixed)
+
+    assert causes(mixed, mixed, seen) == causes(rows, rows, seen)
+
+
+@given(results, sightings)
+def test_no_cause_holds_checks_of_two_servers(rows: list[Result], seen: dict[tuple[str, str], Seen]) -> None:
+    assert all(len({one.profile for one in cause.checks}) == 1 for cause in causes(rows, rows, seen))
+
+
+def test_checks_over_the_same_exchange_are_one_cause() -> None:
+    rows = [failing("tools.called", "tools.one"), failing("tools.finish", "tools.one", fact="It finishes.")]
+
+    assert ids(causes(rows, rows)) == [["tools.called", "tools.finish"]]
+
+
+def test_the_same_deviation_over_many_exchanges_is_one_cause() -> None:
+    rows = [failing(f"tools.n{n}", f"tools.{n}", reason="arguments are not JSON") for n in range(47)]
+
+    (cause,) = causes(rows, rows)
+    assert (len(cause.checks), cause.title) == (47, "arguments of a call")
+
+
+def test_two_faults_in_two_areas_are_two_causes() -> None:
+    rows = [
+        failing("tools.called", "tools.one", reason="arguments are cut"),
+        failing("usage.total", "usage.one", reason="19 tokens, 24 counted"),
+    ]
+
+    assert len(causes(rows, rows)) == 2
+
+
+def test_exchanges_that_break_alike_are_one_cause_whatever_the_area() -> None:
+    rows = [failing("tools.called", "tools.one"), failing("chat.answered", "chat.one")]
+    seen = {("sim", "tools.one"): Seen("reset"), ("sim", "chat.one"): Seen("reset")}
+
+    (cause,) = causes(rows, rows, seen)
+    assert cause.title == "reset"
+
+
+def test_a_check_over_everything_does_not_tie_two_causes() -> None:
+    keys = [f"chat.{n}" for n in range(12)]
+    rows = [
+        failing("chat.a", "chat.0", reason="arguments are cut"),
+        failing("chat.b", "chat.1", reason="finish_reason 'stop'"),
+        failing("chat.answered", *keys, reason="wrong in " + ", ".join(keys)),
+    ]
+
+    assert len(causes(rows, rows)) == 2
+
+
+def test_an_exchange_whose_other_readers_pass_is_not_blamed() -> None:
+    """Two checks that share only a set-up which everybody reads saw two things."""
+    rows = [
+        failing("tools.a", "tools.setup", "tools.one", reason="arguments are cut"),
+        failing("chat.b", "tools.setup", "chat.one", reason="arguments are cut"),
+    ]
+    passes = [
+        Result(f"chat.p{n}", Level.MUST, Family.CONFORMANCE, Verdict.PASS, "", area="chat", profile="sim",
+               exchanges=("tools.setup",))
+        for n in range(9)
+    ]  # fmt: skip
+
+    assert len(causes(rows, [*rows, *passes])) == 2
+
+
+def test_a_sign_of_life_comes_first_and_takes_what_broke_with_it() -> None:
+    rows = [
+        failing("chat.answered", "chat.one", reason="no response"),
+        failing("health.generates", "health.one", reason="no response"),
+        failing("stream.isolation.own-word", "streaming.one"),
+        failing("profile.capabilities.present", reason="expected but absent: tools"),
+    ]
+    seen = {("sim", "chat.one"): Seen("reset"), ("sim", "health.one"): Seen("status 500")}
+
+    found = causes(rows, rows, seen)
+    assert found[0].first.check == "health.generates"
+    assert ids(found)[0] == ["chat.answered", "health.generates"]
+    assert found[1].first.check == "stream.isolation.own-word", "mixed-up answers come next"
+    assert found[-1].first.check == "profile.capabilities.present", "what follows comes last"
+
+
+def test_two_crashes_of_one_status_that_say_two_things_are_two_causes() -> None:
+    rows = [failing("tools.a", "tools.one"), failing("chat.b", "chat.one")]
+    seen = {
+        ("sim", "tools.one"): Seen("answered with 500\nlist index out of range"),
+        ("sim", "chat.one"): Seen("answered with 500\nno such template"),
+    }
+
+    found = causes(rows, rows, seen)
+    assert [one.title for one in found] == ["answered with 500", "answered with 500"]
