@@ -49,7 +49,8 @@ def probed(booted: BootedServer, demand: Demand) -> ServerState:
     plan = first_of(demand.exchanges) if profile.server.kind.starts else []
 
     async def first(server: Server) -> None:
-        await _record(booted, ServerState(profile, server, booted.folder), plan, "recordings", 1)
+        state = ServerState(profile, server, booted.folder)
+        await _record(booted, state, plan, RecordingStore(booted.folder / "recordings"), 1)
 
     def described(answer: Recording) -> None:
         if answer.status == 200 and len(answer.body) <= LARGEST_DESCRIPTION:
@@ -77,20 +78,16 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     plan = plan_for(demand.exchanges, state.server)
     most = REHEARSED_CONCURRENCY if state.server.simulated else DEFAULT_CONCURRENCY
     limit = booted.run.concurrency or min(state.server.max_num_seqs or 8, most)
-    report = asyncio.run(_record(booted, state, plan, "recordings", limit)) if plan else None
-    more = [] if booted.death() else afterwards(demand.exchanges, state.server, _all(state))
-    if more:
-        asyncio.run(_record(booted, state, more, "recordings", limit))
+    store = RecordingStore(state.folder / "recordings")
+    report = asyncio.run(_record(booted, state, plan, store, limit)) if plan else None
+    known = [] if booted.death() else [store.get(key) for key in store.keys()]  # noqa: SIM118 - no mapping
+    if more := afterwards(demand.exchanges, state.server, known):
+        asyncio.run(_record(booted, state, more, store, limit))
     died = booted.death()
     detail = report.as_detail() if report else {}
     name = state.profile.name
     booted.run.spent("record", started, profile=name, exchanges=len(plan), concurrency=limit, **detail)
     return replace(state, died=died)
-
-
-def _all(state: ServerState) -> list[Recording]:
-    store = RecordingStore(state.folder / "recordings")
-    return [store.get(key) for key in store.keys()]  # noqa: SIM118 - no mapping
 
 
 def measured(booted: BootedServer, state: ServerState, demand: Demand) -> ServerState:
@@ -142,7 +139,7 @@ def restarted(booted: BootedServer, state: ServerState, demand: Demand) -> Serve
     else:
         booted.replaced_by(fresh)
         state = replace(state, server=replace(state.server, url=fresh.url))
-        asyncio.run(_record(booted, state, plan, "recordings", 1))
+        asyncio.run(_record(booted, state, plan, RecordingStore(state.folder / "recordings"), 1))
     run.spent("restart", started, profile=state.profile.name, exchanges=len(plan))
     return state
 
@@ -162,12 +159,12 @@ def _soak(
     again = with_what_they_need(plan_for(demand.exchanges, state.server), AGAIN)
     if again:
         limit = min(state.server.max_num_seqs or 8, 8)
-        asyncio.run(_record(booted, state, again, "recordings-again", limit))
+        asyncio.run(_record(booted, state, again, RecordingStore(state.folder / "recordings-again"), limit))
     return {**detail, "again": len(again)}
 
 
 async def _record(
-    booted: BootedServer, state: ServerState, plan: Sequence[Planned], name: str, limit: int
+    booted: BootedServer, state: ServerState, plan: Sequence[Planned], store: RecordingStore, limit: int
 ) -> RecordingReport:
     server, patience, progress = state.server, state.profile.record, booted.run.progress
     with Latest(progress.recorded) as show:
@@ -178,7 +175,7 @@ async def _record(
                 plan,
                 client,
                 concurrency=limit,
-                store=RecordingStore(state.folder / name),
+                store=store,
                 on_done=lambda _planned, _recording, done, total: show(done, total),
                 build=lambda planned, done: build(planned, server, done),
             )
