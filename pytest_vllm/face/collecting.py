@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.face import collection, selection
-from pytest_vllm.face.ahead import plan_lines
 from pytest_vllm.face.items import spec_of
 from pytest_vllm.face.options import OPTIONS, PROFILE_PARAM, SESSION
 from pytest_vllm.face.scope import scope_of
@@ -84,6 +83,8 @@ class CollectionPlugin:
         options = self.config.stash[OPTIONS]
         ours = self.config.stash.get(SESSION, None)
         if options.plan and ours is not None:
+            from pytest_vllm.face.ahead import plan_lines  # noqa: PLC0415 - needs what only a run needs
+
             for line in plan_lines(ours, session.items):
                 print(line)
             return True

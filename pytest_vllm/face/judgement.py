@@ -93,13 +93,13 @@ def name_crash(item: pytest.Item, spec: CheckSpec, call: pytest.CallInfo[None], 
 
     A check that crashed on answers with which nothing is wrong stays a crash: the fault is its own.
     """
-    if call.excinfo is None or not isinstance(call.excinfo.value, Exception):
+    error = call.excinfo.value if call.excinfo else None
+    if call.excinfo is None or not isinstance(error, Exception) or isinstance(error, JUDGEMENTS):
         return
-    error, keys = call.excinfo.value, state.store.keys()
     wide = "*" in spec.exchanges
-    judged = [key for key in (keys if wide else exchanges_of(item, spec)) if key in state.store]
+    judged = state.store.keys() if wide else [key for key in exchanges_of(item, spec) if key in state.store]
     reason = misread(error, _place(call.excinfo), map(state.store.get, judged), state.server.version)
-    if reason and not isinstance(error, JUDGEMENTS):
+    if reason:
         failure = AssertionError(reason).with_traceback(error.__traceback__)
         failure.__cause__ = error
         call.excinfo = pytest.ExceptionInfo.from_exception(failure)

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_vllm.face.profiles import load_profiles
 from pytest_vllm.launch.question import question
-from pytest_vllm.preflight import Reply, Severity, judge
+from pytest_vllm.preflight import Severity, judge
 from pytest_vllm.preflight.inspect import inspect_host
 from pytest_vllm.preflight.judged import findings_in
 from pytest_vllm.preflight.render import lines, summary
@@ -34,10 +34,9 @@ def preflight(config: pytest.Config, options: Options) -> int:
         print(f"vllm: {note}")
     wrong = False
     for profile in profiles.values():
-        answer = question(profile)
-        if answer is not None:
-            print(f"vllm: {profile.name}: {answer.line}")
-        reply = None if answer is None or answer.unasked else Reply(answer.whom, answer.refused)
+        reply = question(profile)
+        if reply is not None:
+            print(f"vllm: {profile.name}: {reply.line}")
         said = judge(profile, config.rootpath, inspect_host(profile), reply)
         found = findings_in(said)
         figures = figures_of(profile, config.rootpath)

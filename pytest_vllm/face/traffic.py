@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,17 @@ class Flight:
         if self.size < MOST_BYTES:
             self.chunks.append((self.at, chunk))
         self.size += len(chunk)
+
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """Its body is read in this block: how that went wrong, and when it ended."""
+        try:
+            yield
+        except Exception as error:
+            self.error = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            self.ended = self.at
 
     def recording(self, number: int) -> Recording:
         """As reports show exchanges."""
@@ -136,15 +148,10 @@ def _now(base: Any) -> Any:
             self._inner, self._flight = inner, flight
 
         def __iter__(self) -> Iterator[bytes]:
-            try:
+            with self._flight.read():
                 for chunk in self._inner:
                     self._flight.add(chunk)
                     yield chunk
-            except Exception as error:
-                self._flight.error = f"{type(error).__name__}: {error}"
-                raise
-            finally:
-                self._flight.ended = self._flight.at
 
         def close(self) -> None:
             self._inner.close()
@@ -160,15 +167,10 @@ def _later(base: Any) -> Any:
             self._inner, self._flight = inner, flight
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            try:
+            with self._flight.read():
                 async for chunk in self._inner:
                     self._flight.add(chunk)
                     yield chunk
-            except Exception as error:
-                self._flight.error = f"{type(error).__name__}: {error}"
-                raise
-            finally:
-                self._flight.ended = self._flight.at
 
         async def aclose(self) -> None:
             await self._inner.aclose()

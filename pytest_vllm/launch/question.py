@@ -12,16 +12,16 @@ import os
 import shutil
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_vllm.launch import docker, podman
 from pytest_vllm.launch.arguments import program_of
 from pytest_vllm.launch.docker import connect
 from pytest_vllm.launch.engine import labels_for, words_of
 from pytest_vllm.launch.protocol import BootError, LaunchContext
-from pytest_vllm.profile.flagwords import flag_words
+from pytest_vllm.profile.exporters.words import arguments
+from pytest_vllm.profile.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,34 +37,7 @@ SCRIPT = Path(__file__).with_name("questioned.py")
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a vLLM says of a command line.
-
-    Args:
-        whom: who was asked, `vLLM 0.32.0 in vllm/vllm-openai:v0.32.0`, or whom nobody could ask.
-        refused: its own words against the arguments; empty when it takes them.
-        unasked: why it could not be asked; empty when it was.
-    """
-
-    whom: str
-    refused: str = ""
-    unasked: str = ""
-
-    @property
-    def taken(self) -> bool:
-        """Whether it was asked and takes the arguments."""
-        return not (self.refused or self.unasked)
-
-    @property
-    def line(self) -> str:
-        """For people, without the refusal: that is a finding."""
-        if self.unasked:
-            return f"{self.whom} was not asked about its arguments: {self.unasked}"
-        return f"{self.whom} was asked, and {'refuses' if self.refused else 'takes'} the arguments"
-
-
-def question(profile: Profile) -> Answer | None:
+def question(profile: Profile) -> Reply | None:
     """Ask; None for a profile that starts no vLLM."""
     server = profile.server
     if not server.kind.starts_vllm:
@@ -76,29 +49,19 @@ def question(profile: Profile) -> Answer | None:
     try:
         return _container(_engine(server.launcher), profile, words)
     except BootError as error:
-        return Answer(whom, unasked=error.what)
+        return Reply(whom, unasked=error.what)
 
 
 def words_for(profile: Profile) -> list[str]:
     """The arguments as they will be given, but for secrets and the address."""
-    server = profile.server
-    words: list[str] = [server.model] if server.model else []
-    if server.served_model_name:
-        words += _words("served-model-name", server.served_model_name)
-    for name, value in server.args.items():
-        words += _words(name, value)
-    return words
-
-
-def _words(name: str, value: Any) -> list[str]:
-    return [one if isinstance(one, str) else HIDDEN for one in flag_words(name, value)]
+    return [one if isinstance(one, str) else HIDDEN for one in arguments(profile, positional=True)]
 
 
 def _engine(launcher: str) -> Engine:
     return connect((podman if launcher == "podman" else docker).url_from(os.environ))
 
 
-def _container(engine: Engine, profile: Profile, words: Sequence[str]) -> Answer:
+def _container(engine: Engine, profile: Profile, words: Sequence[str]) -> Reply:
     image = str(profile.server.image)
     whom = f"the vLLM of {image}"
     create = {
@@ -117,9 +80,9 @@ def _container(engine: Engine, profile: Profile, words: Sequence[str]) -> Answer
         printed = box.logs(stdout=True, stderr=False).decode("utf-8", "replace")
         complaint = box.logs(stdout=False, stderr=True, tail=1).decode("utf-8", "replace")
     except engine.missing:
-        return Answer(whom, unasked=f"the image is not on this machine: {engine.name} pull {image}")
+        return Reply(whom, unasked=f"the image is not on this machine: {engine.name} pull {image}")
     except engine.errors as error:
-        return Answer(whom, unasked=f"{engine.name}: {words_of(error)}")
+        return Reply(whom, unasked=f"{engine.name}: {words_of(error)}")
     finally:
         if box is not None:
             with suppress(*engine.errors):
@@ -127,11 +90,11 @@ def _container(engine: Engine, profile: Profile, words: Sequence[str]) -> Answer
     return read(printed, complaint, image)
 
 
-def _process(profile: Profile, words: Sequence[str]) -> Answer:
+def _process(profile: Profile, words: Sequence[str]) -> Reply:
     program, _ = program_of(profile)
     python = _python(program)
     if python is None:
-        return Answer("vLLM", unasked=f"no Python of a vLLM is found behind {' '.join(program[:3])}")
+        return Reply("vLLM", unasked=f"no Python of a vLLM is found behind {' '.join(program[:3])}")
     command = [python, "-c", SCRIPT.read_text("utf-8"), json.dumps(list(words))]
     try:
         done = subprocess.run(  # noqa: S603 - what the profile itself would start
@@ -145,7 +108,7 @@ def _process(profile: Profile, words: Sequence[str]) -> Answer:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Answer("vLLM", unasked=str(error))
+        return Reply("vLLM", unasked=str(error))
     return read(done.stdout, done.stderr.strip().rpartition("\n")[2], python)
 
 
@@ -161,7 +124,7 @@ def _python(program: Sequence[str]) -> str | None:
     return None
 
 
-def read(printed: str, complaint: str, where: str) -> Answer:
+def read(printed: str, complaint: str, where: str) -> Reply:
     """The answer in what was printed.
 
     Args:
@@ -173,5 +136,5 @@ def read(printed: str, complaint: str, where: str) -> Answer:
         said = json.loads(printed.strip().rpartition("\n")[2])
         version, refused, unasked = (str(said[key]) for key in ("version", "refused", "unasked"))
     except (ValueError, KeyError, TypeError):
-        return Answer(f"the vLLM of {where}", unasked=complaint.strip() or "no answer came")
-    return Answer(f"vLLM {version} of {where}" if version else f"the vLLM of {where}", refused, unasked)
+        return Reply(f"the vLLM of {where}", unasked=complaint.strip() or "no answer came")
+    return Reply(f"vLLM {version} of {where}" if version else f"the vLLM of {where}", refused, unasked)

@@ -42,6 +42,8 @@ WAITED = 1e-4
 #: Seconds by which a look may come too late; after more the process was held up.
 HELD = 0.25
 _TIMESPEC = struct.Struct("qq")
+#: Failures of a connection that the other side has ended.
+_CLOSED = frozenset({Failure.RESET, Failure.TRUNCATED})
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -60,6 +62,7 @@ class Call:
         ended: when it was over; 0 before that.
         error: why it has no whole response; empty when it has.
         failure: the same as a kind; None when it has.
+        again: whether it was sent a second time: its kept connection was closed while it was on its way.
     """
 
     message: bytes
@@ -74,6 +77,7 @@ class Call:
     failure: Failure | None = None
     head: Head | None = None
     size: int = 0
+    again: bool = False
 
 
 class Connection:
@@ -114,6 +118,8 @@ class Driver:
         self.reads = 0
         self.peak = 0
         self.stepped = False
+        #: Calls that were sent a second time.
+        self.resent = 0
         #: From when to when this process did not look at its connections, though it was to.
         self.held: list[tuple[float, float]] = []
 
@@ -332,12 +338,33 @@ class Driver:
         call, connection.call = connection.call, None
         self._busy.discard(connection)
         self._drop(connection)
+        if call is not None and failure in _CLOSED and self._crossed(connection, call):
+            return
         if call is not None:
             by_close = call.head is not None and not call.head.chunked and call.head.length is None
             if not (by_close and failure is Failure.TRUNCATED):
                 call.failure, call.error = failure, error
             call.ended = time.perf_counter()
             call.done(call)
+
+    def _crossed(self, connection: Connection, call: Call) -> bool:
+        """Send a call once more whose kept connection was closed as it went out; whether that was so.
+
+        A server that stood still for longer than it keeps idle connections closes them before it looks for
+        what has come on them. RFC 9112, 9.3.1, has clients send such a request again, and they do.
+        """
+        if connection.fresh or call.pieces or call.again:
+            return False
+        call.again = True
+        try:
+            other = self._connect()
+        except OSError:
+            return False
+        self.resent += 1
+        self._idle.remove(other)
+        other.call, other.rest = call, memoryview(call.message)
+        self._busy.add(other)
+        return True
 
     def _drop(self, connection: Connection) -> None:
         if connection in self._idle:

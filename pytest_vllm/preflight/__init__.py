@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.preflight import render
-from pytest_vllm.preflight.deployment import Reply, deployment_of
+from pytest_vllm.preflight.deployment import deployment_of
 from pytest_vllm.preflight.judged import HARDWARE, MODEL, VERSION, Verdict, counted, findings_in, verdicts
 from pytest_vllm.preflight.rule import RULES, Finding, Severity
 from pytest_vllm.preflight.rules import TOPICS
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from pytest_vllm.preflight.host import Host
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.profile.reply import Reply
 
 __all__ = [
     "RULES",
     "TOPICS",
     "Finding",
-    "Reply",
     "Severity",
     "Verdict",
     "check",

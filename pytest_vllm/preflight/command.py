@@ -16,10 +16,10 @@ from pytest_vllm.profile.write import to_toml
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_vllm.preflight.deployment import Reply
     from pytest_vllm.preflight.judged import Verdict
     from pytest_vllm.preflight.rule import Finding
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.profile.reply import Reply
 
 
 def judged(

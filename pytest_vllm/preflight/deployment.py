@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.hardware import Hardware
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.profile.modelfile import ModelFile
+    from pytest_vllm.profile.reply import Reply
 
 _SCALED = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -42,19 +43,6 @@ COUNTED = {
     "kv-cache-memory-bytes": (0, 10**15),
 }
 TRUE = {"1", "true", "yes", "on"}
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What the deployment's own vLLM says of its arguments (`launch/question.py` asks it).
-
-    Args:
-        whom: who was asked, `vLLM 0.32.0 of IMAGE`.
-        refused: its words against the arguments; empty when it takes them.
-    """
-
-    whom: str
-    refused: str = ""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Watched(Deployment):
             missed.add(HARDWARE)
         elif name in ("here", "host") and found is None:
             missed.add(HOST)
-        elif name == "reply" and found is None:
+        elif name == "reply" and (found is None or found.unasked):
             missed.add(UNASKED)
         elif name in _VERSION_READS and not object.__getattribute__(self, "__dict__")["told"]:
             missed.add(VERSION)
@@ -115,7 +115,7 @@ def verdicts(deployment: Deployment) -> list[Verdict]:
 
 def _verdict(rule: Rule, deployment: Deployment) -> Verdict:
     reply = deployment.reply
-    if reply is not None and not reply.refused and rule.name in OVERRULED:
+    if reply is not None and reply.taken and rule.name in OVERRULED:
         return Verdict(rule.name)
     watched = Watched(**{one.name: getattr(deployment, one.name) for one in fields(deployment)})
     server = deployment.profile.server

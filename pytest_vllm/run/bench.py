@@ -16,7 +16,7 @@ from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.launch.protocol import Benched
 from pytest_vllm.measure import secondopinion
 from pytest_vllm.measure.measured import Measured
-from pytest_vllm.measure.run import perform, speed_of
+from pytest_vllm.measure.run import TRIES, perform, speed_of
 from pytest_vllm.measure.swarm.crew import Crew
 from pytest_vllm.measure.workload import Workload, with_files
 from pytest_vllm.profile.derived import figures_of
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.model import MeasurePart
     from pytest_vllm.report.progress import Progress
     from pytest_vllm.run.state import ServerState
+    from pytest_vllm.wire.server import Server
 
 #: Seconds to wait for another run that measures the same server.
 QUEUE = 3600.0
@@ -40,6 +41,8 @@ QUEUE = 3600.0
 REHEARSED = 4.0
 #: Seconds of the wall for all loads of a rehearsal whose profile sets none, where it is asked for.
 REHEARSAL = 0.9
+#: Seconds that the tries of a load may have taken for another one to follow.
+AGAIN = 120.0
 NOT_KNOWN = 'where a server behind the proxy is was not given: direct = "http://…" in [deployment.proxy]'
 NO_TIME = "this rehearsal measures only what --vllm-check asks for (rehearsal in [measure])"
 
@@ -108,8 +111,7 @@ def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> di
     program, url = called
     progress.phase("measure", "vllm bench serve")
     with _alone(state.server.url, progress):
-        with Latest(progress.measuring) as say:
-            ours = perform("second-opinion.ours", secondopinion.workload(), state.server, say)
+        ours = unheld("second-opinion.ours", secondopinion.workload(), state.server, progress)
         words = secondopinion.command(program, url, state.profile.server.model or "", state.server.model)
         key = state.server.api_key
         status, text = handle.inside(words, secondopinion.PATIENCE, secondopinion.variables(key))
@@ -186,8 +188,22 @@ def _measured(
     server = bench.state.server
     if workload.direct:
         server = replace(server, url=bench.behind or server.url)
-    with Latest(progress.measuring) as say:
-        return perform(one.key, workload, server, say, bench.crew)
+    return unheld(one.key, workload, server, progress, bench.crew)
+
+
+def unheld(
+    key: str, workload: Workload, server: Server, progress: Progress, crew: Crew | None = None
+) -> Measured:
+    """Perform a load, and again where this process was held up for too much of it, three times at most."""
+    spent = 0.0
+    for more in reversed(range(TRIES)):
+        with Latest(progress.measuring) as say:
+            found = perform(key, workload, server, say, crew)
+        spent += found.cost
+        if not found.held_up or found.failed or spent > AGAIN or not more:
+            break
+        progress.say(f"{key}: {found.held_up}: measured again")
+    return found
 
 
 def _crew(measure: MeasurePart, progress: Progress) -> AbstractContextManager[Crew | None]:

@@ -76,7 +76,7 @@ async def _transcription(ask: Findings) -> Finding:
         timeout=FACT_SECONDS,
         expect=None,
     )
-    recording = await ask.client.send("probe POST /v1/audio/transcriptions", request)
+    recording = await ask.send("probe POST /v1/audio/transcriptions", request)
     said = recording.text
     lacks = bool(re.search(r"not support", said, re.IGNORECASE)) or recording.status in UNKNOWN
     return not lacks, f"{TRIAL} without a file: {answered(recording)}"

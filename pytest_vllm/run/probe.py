@@ -10,6 +10,7 @@ from pytest_vllm.launch.access import access_of, fault_of
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.run.capabilities import PROBES, rows_of
 from pytest_vllm.run.findings import Findings
+from pytest_vllm.run.lag import Lag
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Undecided
@@ -65,8 +66,8 @@ async def probe(
         access=access_of(profile),
     )
     known = args if _we_started_it(profile) else None
-    async with WireClient(draft, redactor) as client:
-        ask = Findings(client, draft, known, PROBES)
+    async with WireClient(draft, redactor) as client, Lag() as lag:
+        ask = Findings(client, draft, known, PROBES, lag)
         models, version, metrics = await asyncio.gather(
             ask.get("/v1/models"), ask.get("/version"), ask.get("/metrics")
         )

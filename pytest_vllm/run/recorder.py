@@ -104,7 +104,8 @@ class _Recorder:
     scribe: Scribe = field(default_factory=Scribe)
     #: What the scribe has still to write: the store does not know of it yet.
     _unwritten: dict[str, Recording] = field(default_factory=dict)
-    _done: dict[str, Recording] = field(default_factory=dict)
+    #: Seconds of each exchange that is done with.
+    _seconds: dict[str, float] = field(default_factory=dict)
     _spans: dict[str, Span] = field(default_factory=dict)
     _not_idle: list[str] = field(default_factory=list)
     #: Whether an exchange was not read to its end: the server may still be busy with it.
@@ -199,7 +200,7 @@ class _Recorder:
         self, together: Sequence[Planned], one_by_one: Sequence[Planned], concurrent: float, alone: float
     ) -> RecordingReport:
         """Where the time went."""
-        seconds = {key: recording.seconds for key, recording in self._done.items()}
+        seconds = self._seconds
         exclusive = sum(seconds[planned.key] for planned in one_by_one)
         return RecordingReport(
             concurrent_seconds=concurrent,
@@ -287,11 +288,10 @@ class _Recorder:
         self.stopped = self.stopped or self.client.redactor.text(why)
 
     def _keep(self, planned: Planned, recording: Recording) -> None:
-        # the store holds the whole of it, in memory or on disk
-        self._done[planned.key] = recording.with_response(chunks=(), metrics_before=None, metrics_after=None)
+        self._seconds[planned.key] = recording.seconds
         self._broken_off = self._broken_off or recording.aborted or bool(recording.error)
         self._unwritten[planned.key] = recording
-        done = len(self._done)
+        done = len(self._seconds)
 
         def write() -> None:
             self.store.save(recording)

@@ -13,8 +13,8 @@ from pytest_vllm.cli.command import JSON, ROOTDIR, UsageError, argument, command
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from pytest_vllm.preflight import Reply
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.profile.reply import Reply
 
 
 @command(
@@ -62,12 +62,10 @@ def preflight(given: Namespace) -> int | None:
 
 
 def _reply(profile: Profile) -> Reply | None:
-    """What the profile's own vLLM says, told on stderr; None where it could not be asked."""
+    """What the profile's own vLLM says, reported on stderr; None for a profile that starts none."""
     from pytest_vllm.launch.question import question
-    from pytest_vllm.preflight import Reply
 
-    answer = question(profile)
-    if answer is None:
-        return None
-    print(f"{profile.name}: {answer.line}", file=sys.stderr)
-    return None if answer.unasked else Reply(answer.whom, answer.refused)
+    reply = question(profile)
+    if reply is not None:
+        print(f"{profile.name}: {reply.line}", file=sys.stderr)
+    return reply

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.launch import question as module
-from pytest_vllm.launch.question import HIDDEN, Answer, question, read, words_for
+from pytest_vllm.launch.question import HIDDEN, question, read, words_for
 from pytest_vllm.profile.load import load
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pytest_vllm.profile.reply import Reply
 
 PROFILE = """\
 description = "asked"
@@ -67,7 +69,7 @@ def vllm(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return tmp_path
 
 
-def answer(folder: Path, args: str, python: str = sys.executable) -> Answer:
+def answer(folder: Path, args: str, python: str = sys.executable) -> Reply:
     """What is answered about these `[server.args]`."""
     file = folder / "asked.toml"
     file.write_text(PROFILE.format(python=python, args=args), "utf-8")

@@ -113,6 +113,37 @@ def test_an_idle_connection_may_be_closed_by_the_server() -> None:
         assert [call.error for call in line.ended] == ["", ""]
 
 
+def test_a_kept_connection_that_closes_as_a_call_goes_out() -> None:
+    """The server decided to close it before it saw the request: it is sent once more, on another one."""
+    with Line() as line:
+        first, peer = line.asked()
+        line.tell(peer, first, PLAIN + b"hello")
+        second = line.ask()
+        peer.close()
+        line.until(lambda: line.driver.resent == 1)
+        other = line.accept()
+        line.driver.step(0.05)
+        assert heard(other, len(QUESTION)) == QUESTION
+        line.tell(other, second, PLAIN + b"again")
+
+        assert [call.error for call in line.ended] == ["", ""]
+        assert (second.again, line.driver.resent) == (True, 1)
+
+
+def test_a_call_is_sent_again_once() -> None:
+    with Line() as line:
+        first, peer = line.asked()
+        line.tell(peer, first, PLAIN + b"hello")
+        second = line.ask()
+        peer.close()
+        line.until(lambda: line.driver.resent == 1)
+        line.accept().close()
+        line.until(lambda: len(line.ended) == 2)
+
+        assert second.error == "the connection was closed before the response was whole"
+        assert line.driver.resent == 1
+
+
 @pytest.mark.parametrize("begun", [b"", b"HTTP/1.1 200 OK\r\n", CHUNKED + b"5\r\nhel", PLAIN + b"hel"])
 def test_a_server_that_closes_in_the_middle(begun: bytes) -> None:
     with Line() as line:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from pytest_vllm.facts.lineage import lineage
-from pytest_vllm.preflight import Reply, judge
+from pytest_vllm.preflight import judge
 from pytest_vllm.preflight.judged import HARDWARE, MODEL, UNASKED, VERSION, counted
 from pytest_vllm.preflight.rule import RULES
 from pytest_vllm.profile.model import Profile
+from pytest_vllm.profile.reply import Reply
 from tests.unit.preflight.building import ROOT
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_vllm.run.findings import ATTACHED_SECONDS, TRIAL_SECONDS, Findings
+from pytest_vllm.run.lag import Lag
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.server import Server
@@ -18,7 +19,8 @@ CHAT = "/v1/chat/completions"
 
 
 def findings(launcher: str, *answers: Recording) -> Findings:
-    found = Findings(cast("WireClient", None), Server("http://127.0.0.1:1", "m", launcher=launcher), None, {})
+    server = Server("http://127.0.0.1:1", "m", launcher=launcher)
+    found = Findings(cast("WireClient", None), server, None, {}, Lag())
     found.answers.extend(answers)
     return found
 
