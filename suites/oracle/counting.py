@@ -27,6 +27,9 @@ FOREIGN = ("documents", "reasoning_effort", "truncate_prompt_tokens", "prompt_em
 SHOWN = ('"image_url"', '"input_audio"', '"audio_url"', '"video_url"', '"image_embeds"', '"image"')
 #: Parsers of models whose conversations vLLM renders without a chat template.
 HARMONY = ("openai", "openai_gptoss")
+#: What may stand in a prompt and be read otherwise than words: marks of templates, parts, several scripts.
+ODD = ("<|", "<think>", "<tool_call>", "\\u0000", "\\ud8", '"type": "text"', "tool_calls", "tool_call_id")
+LATIN, LONG = 0x17F, 2048
 #: Fields of a Messages request that its counting route has not.
 UNCOUNTED = ("max_tokens", "temperature", "top_p", "top_k", "stream", "stop_sequences", "metadata")
 
@@ -85,3 +88,22 @@ def texts_of(prompt: Any) -> Sequence[str | list[int]] | None:
 def given_ids(asked: Mapping[str, Any]) -> int:
     """How many tokens of a completion's prompts were given as ids."""
     return sum(len(one) for one in texts_of(asked.get("prompt")) or () if isinstance(one, list))
+
+
+def kind_of(path: str, body: Mapping[str, Any]) -> tuple[object, ...]:
+    """What may make a prompt be counted otherwise; prompts of one kind differ in their words alone."""
+    messages = [one for one in body.get("messages") or () if isinstance(one, dict)]
+    shapes = {(one.get("role"), type(one.get("content")).__name__, *sorted(one)) for one in messages}
+    odd = {kind for text in (json.dumps(body),) for kind in ODD if kind in text}
+    beyond = {character for character in json.dumps(body, ensure_ascii=False) if ord(character) > LATIN}
+    return (
+        path,
+        frozenset(body),
+        body.get("model"),
+        frozenset(shapes),
+        len(messages).bit_length(),
+        len(body.get("tools") or ()).bit_length(),
+        len(json.dumps(body)).bit_length() if len(json.dumps(body)) > LONG else 0,
+        frozenset(odd),
+        frozenset(ord(one) >> 8 for one in beyond),
+    )

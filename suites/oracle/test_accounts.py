@@ -9,6 +9,7 @@ reasoning or calls are generated and not shown, and a text has more than one spe
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, Recordings, Server, check, need, observe, only_if
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .answers import Answer
 
 SPEC = "openai:chat/object#usage"
-COUNT = ["oracle.count", "*"]
+COUNT, EVERY = ["oracle.count[", "*"], ["oracle.every-count[", "*"]
 #: How the routes say that the limit of tokens ended an answer.
 CUT = ("length", "max_tokens", "max_output_tokens")
 LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
@@ -29,25 +30,16 @@ LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 @check("oracle.prompt.counted", MUST, spec=SPEC, needs=["tokenize"], exchanges=COUNT)
 def test_prompt(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """Every prompt of the run is billed the tokens that the server itself counts in it."""
-    counts = _counts(vllm_recordings)
-    skipped: dict[str, int] = {}
-    wrong, judged = [], 0
-    for answer in answers(vllm_recordings):
-        bodies = questions(answer.path, answer.asked, vllm_server)
-        if isinstance(bodies, str):
-            skipped[bodies] = skipped.get(bodies, 0) + 1
-            continue
-        told = [counts.get(_spelt(body)) for body in bodies]
-        if answer.usage is None or None in told:
-            continue
-        judged += 1
-        wanted = sum(one for one in told if one is not None) + given_ids(answer.asked)
-        if answer.usage[0] != wanted:
-            wrong.append(f"{answer.key}: {answer.usage[0]} prompt tokens, the server counts {wanted}")
-    observe("prompts counted", judged)
-    observe("prompts not counted", "; ".join(f"{count}: {why}" for why, count in skipped.items()) or "none")
-    need(judged, "no prompt was counted")
+    """Prompts of each kind are billed the tokens that the server counts in them."""
+    wrong = _miscounted(vllm_recordings, vllm_server, COUNT[0])
+
+    assert not wrong, listed(wrong)
+
+
+@check("oracle.prompt.each-counted", MUST, spec=SPEC, needs=["tokenize"], tier="soak", exchanges=EVERY)
+def test_each_prompt(vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """Every prompt of the run is billed the tokens that the server counts in it."""
+    wrong = _miscounted(vllm_recordings, vllm_server, EVERY[0])
 
     assert not wrong, listed(wrong)
 
@@ -101,10 +93,33 @@ def test_said(vllm_recordings: Recordings) -> None:
     assert not wrong, f"text without tokens: {listed(wrong)}"
 
 
-def _counts(recordings: Recordings) -> dict[str, int]:
+def _miscounted(recordings: Recordings, server: Server, asked: str) -> list[str]:
+    """The prompts that are billed otherwise than the tokenizer counts, of those that it was asked about."""
+    counts = _counts(recordings, asked)
+    skipped: Counter[str] = Counter()
+    wrong, judged = [], 0
+    for answer in answers(recordings):
+        bodies = questions(answer.path, answer.asked, server)
+        if isinstance(bodies, str):
+            skipped[bodies] += 1
+            continue
+        told = [counts.get(_spelt(body)) for body in bodies]
+        if answer.usage is None or None in told:
+            continue
+        judged += 1
+        wanted = sum(one for one in told if one is not None) + given_ids(answer.asked)
+        if answer.usage[0] != wanted:
+            wrong.append(f"{answer.key}: {answer.usage[0]} prompt tokens, the server counts {wanted}")
+    observe("prompts counted", judged)
+    observe("prompts not counted", "; ".join(f"{count}: {why}" for why, count in skipped.items()) or "none")
+    need(judged, "no prompt was counted")
+    return wrong
+
+
+def _counts(recordings: Recordings, asked: str) -> dict[str, int]:
     """What was asked of the tokenizer, spelt out -> how many tokens it said."""
     found = {}
-    for one in recordings.of("oracle.count"):
+    for one in recordings.of(asked):
         if one.status == 200 and isinstance(one.json, dict):
             count = one.json.get("count", one.json.get("input_tokens"))
             if isinstance(count, int):

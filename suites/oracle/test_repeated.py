@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pytest_vllm import MUST, Recording, Recordings, check, need, observe, unexpected
 
 from .answers import answer_of
-from .sameness import excuse, usual
+from .sameness import usual
+from .ties import excuse
 from .wording import listed
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 SPEC = "openai:chat/create#temperature"
 CHATS = ["oracle.again[", "oracle.again-stream["]
 BATCHES = ["oracle.batch["]
+#: How probably a fault is meant to be found.
+SURE = 0.95
 OFTEN = ["oracle.often[", *CHATS]
 
 
@@ -66,15 +69,26 @@ def _odd(asked: Sequence[Recording], listing: Recording) -> list[str]:
     """The answers that differ from what most are, without those that a near-tie excuses."""
     said = [(answer.key, choice) for one in asked if (answer := answer_of(one)) for choice in answer.choices]
     need(len(said) > 1, "the question was answered fewer than two times")
-    most = usual([(choice.text, choice.calls, choice.finish) for _, choice in said])
+    most = usual([_said(choice) for _, choice in said])
+    like = next(choice for _, choice in said if _said(choice) == most)
     known = answer_of(listing)
-    listings = [(choice.text, choice.tokens) for choice in known.choices] if known else []
-    need(any(tokens for _, tokens in listings), "no answer lists its likeliest candidates")
-    odd = [(key, choice) for key, choice in said if (choice.text, choice.calls, choice.finish) != most]
-    excused = [key for key, choice in odd if excuse(listings, choice.text, most[0])]
+    listings = known.choices if known else ()
+    need(any(choice.tokens for choice in listings), "no answer lists its likeliest candidates")
+    odd = [(key, choice) for key, choice in said if _said(choice) != most]
+    excused = [key for key, choice in odd if excuse(listings, choice, like)]
     observe("answers", len(said))
+    observe("found with a probability of 95 %", f"a fault of one answer in {in_how_many(len(said))}")
     observe("answers excused by a near-tie", len(excused))
-    return [f"{key}: {_told(choice)}, most say {most[0]!r}" for key, choice in odd if key not in excused]
+    return [f"{key}: {_told(choice)}, most say {like.text!r}" for key, choice in odd if key not in excused]
+
+
+def in_how_many(answers: int) -> int:
+    """A fault of one answer in so many shows in so many answers with a probability of 95 %."""
+    return max(1, int(1 / (1 - (1 - SURE) ** (1 / answers))))
+
+
+def _said(choice: Choice) -> tuple[object, ...]:
+    return choice.text, choice.calls, choice.finish
 
 
 def _told(choice: Choice) -> str:
