@@ -67,6 +67,7 @@ BATCHES, BATCH = 4, 15
 #: Seconds that all of them may take, and in the soak tier: a server that is slower is asked less often.
 PATIENCE, LONGER = 20.0, 120.0
 LANES = 8
+STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 WORDS = "one two three four five one two three four five one two three four five one two"
 ASKED = f"Repeat these words and say nothing else: {WORDS}"
 
@@ -105,14 +106,14 @@ def oracle_again(server: Server, oracle_turn: Case, oracle_again_listed: Recordi
 def oracle_again_stream(server: Server, oracle_turn: Case, oracle_again_listed: Recording) -> Request:
     """The question, once more, streamed."""
     _in_time(server, oracle_again_listed, 2 * oracle_turn["at"] + 1, PATIENCE)
-    return _again(server, stream=True)
+    return _again(server, **STREAM)
 
 
 @exchange("oracle.often", spread=True)
 def oracle_often(server: Server, oracle_more: Case, oracle_again_listed: Recording) -> Request:
     """The question, a thousand times, every other time streamed."""
     _in_time(server, oracle_again_listed, oracle_more["at"], LONGER)
-    return _again(server, **({"stream": True} if oracle_more["at"] % 2 else {}))
+    return _again(server, **(STREAM if oracle_more["at"] % 2 else {}))
 
 
 @exchange("oracle.batch-listed")

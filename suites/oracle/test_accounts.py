@@ -57,7 +57,7 @@ def test_total(vllm_recordings: Recordings) -> None:
 
 @check("oracle.tokens.length", MUST, spec=SPEC, exchanges=["*"])
 def test_length(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """An answer that its token limit ended is billed exactly its limit, or fills the context."""
+    """An answer that its limit ended is billed that limit, or fills the context."""
     cut = [(one, limit) for one in answers(vllm_recordings) if (limit := _limit(one)) is not None]
     only_if(cut, "no answer was ended by its limit")
     wrong = [

@@ -53,7 +53,7 @@ def test_own_id(vllm_recordings: Recordings) -> None:
     exchanges=["*"],
 )
 def test_item_ids(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """A streamed item of a response has the same id when it ends and in the last event."""
+    """A streamed item of a response ends with the id that the last event gives it."""
     only_if(vllm_server.at_least("0.11.0"), "vLLM streams this interface for all models from 0.11.0 on")
     streams = [one for one in answers(vllm_recordings) if one.items]
     only_if(streams, "no stream of a response held an item that ended")
@@ -69,7 +69,7 @@ def test_item_ids(vllm_recordings: Recordings, vllm_server: Server) -> None:
 
 @check("oracle.events.model", MUST, spec="openai:chat/object", exchanges=["*"])
 def test_model(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """Every answer names the model that it was asked of, or another name of a served one."""
+    """Every answer names the model that it was asked of, or another served name."""
     named = [one for one in answers(vllm_recordings) if any(one.models)]
     only_if(named, "no answer names its model")
     served = {*vllm_server.models, vllm_server.model}
@@ -85,7 +85,7 @@ def test_model(vllm_recordings: Recordings, vllm_server: Server) -> None:
 
 @check("oracle.finish.known", MUST, spec="openai:chat/object", exchanges=["*"])
 def test_known(vllm_recordings: Recordings) -> None:
-    """Every answer of every route gives one reason for its end, and one that its route has."""
+    """Every answer gives one reason for its end, and one that its route has."""
     rows = [
         (one, choice)
         for one in answers(vllm_recordings)

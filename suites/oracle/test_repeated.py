@@ -36,7 +36,7 @@ def test_answered(vllm_recordings: Recordings) -> None:
 
 @check("oracle.repeated.chat", MUST, spec=SPEC, needs=["chat", "logprobs"], tier="gate", exchanges=CHATS)
 def test_chat(vllm_recordings: Recordings, oracle_again_listed: Recording) -> None:
-    """The same question gets the same answer each time, early and late, near-ties aside."""
+    """A question gets the same answer each time, early and late, near-ties aside."""
     asked = [one for prefix in CHATS for one in vllm_recordings.of(prefix)]
 
     assert not (wrong := _odd(asked, oracle_again_listed)), listed(wrong)
@@ -51,7 +51,7 @@ def test_chat(vllm_recordings: Recordings, oracle_again_listed: Recording) -> No
     exchanges=BATCHES,
 )
 def test_batch(vllm_recordings: Recordings, oracle_batch_listed: Recording) -> None:
-    """The same words are gone on with alike in every place of a batch, near-ties aside."""
+    """The same words go on alike in every place of a batch, near-ties aside."""
     wrong = _odd(vllm_recordings.of(BATCHES[0]), oracle_batch_listed)
 
     assert not wrong, listed(wrong)
@@ -59,7 +59,7 @@ def test_batch(vllm_recordings: Recordings, oracle_batch_listed: Recording) -> N
 
 @check("oracle.repeated.often", MUST, spec=SPEC, needs=["chat", "logprobs"], tier="soak", exchanges=OFTEN)
 def test_often(vllm_recordings: Recordings, oracle_again_listed: Recording) -> None:
-    """A thousand times the same question gets the same answer each time, near-ties aside."""
+    """A question asked a thousand times gets one answer, near-ties aside."""
     asked = [one for prefix in OFTEN for one in vllm_recordings.of(prefix)]
 
     assert not (wrong := _odd(asked, oracle_again_listed)), listed(wrong)

@@ -30,7 +30,7 @@ EXPLAINED = ["oracle.explained", "*"]
 
 @check("oracle.same.text", MUST, spec=SPEC, exchanges=EXPLAINED)
 def test_text(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """The same greedy request gets the same words each time, whole or streamed, near-ties aside."""
+    """A greedy request gets the same words each time, near-ties aside."""
     together = groups(answers(vllm_recordings))
     only_if(together, "no greedy request was asked twice")
     observe("requests asked more than once", f"{len(together)}, {sum(map(len, together))} answers")
@@ -48,7 +48,7 @@ def test_text(vllm_recordings: Recordings, vllm_server: Server) -> None:
 
 @check("oracle.same.prompt", MUST, spec="openai:chat/object#usage", exchanges=["*"])
 def test_prompt(vllm_recordings: Recordings) -> None:
-    """The same request is billed the same prompt each time, whole or streamed, cached or not."""
+    """The same request is billed the same prompt each time, cached or not."""
     told = [
         [(one.key, one.usage[0]) for one in group if one.usage] for group in groups(answers(vllm_recordings))
     ]
@@ -67,7 +67,7 @@ def test_prompt(vllm_recordings: Recordings) -> None:
 
 @check("oracle.same.end", MUST, spec="openai:chat/object", exchanges=EXPLAINED)
 def test_end(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """Greedy answers of the same words to the same request end alike and cost the same tokens."""
+    """The same words to the same greedy request end alike and cost the same."""
     wrong, judged = [], 0
     for group in groups(answers(vllm_recordings)):
         most = usual([_words(one) for one in group])

@@ -81,7 +81,7 @@ def test_constrained_characters(vllm_recordings: Recordings) -> None:
 
 @check("oracle.text.characters", SHOULD, spec=OBJECT, exchanges=["*"])
 def test_characters(vllm_recordings: Recordings) -> None:
-    """Every character of a free, greedy answer is whole, unless the model writes such by itself."""
+    """Every character of a free answer is whole, unless the model writes so itself."""
     free = [one for one in answers(vllm_recordings) if _free(one.asked)]
     only_if(free, "no free answer was given")
     torn = [one for one in free if _torn(one)]

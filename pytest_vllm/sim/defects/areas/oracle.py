@@ -36,7 +36,7 @@ def _billed(body: dict[str, Any], prompt: int = 0, answer: int = 0, total: int =
 
 
 def _prompt(body: dict[str, Any], asked: dict[str, Any]) -> None:
-    if len(asked.get("messages") or ()) > 3:
+    if len(asked.get("tools") or ()) == 1:
         _billed(body, prompt=1)
 
 
@@ -64,10 +64,11 @@ def _free(body: dict[str, Any], asked: dict[str, Any]) -> None:
 
 
 in_body(
-    "oracle.later-turns",
-    "A conversation of more than three messages is billed a token too many.",
+    "oracle.thinking-tools",
+    "A prompt with one tool and options of the template is billed a token too many.",
     (CHAT,),
     _prompt,
+    asks("chat_template_kwargs"),
     catches=["oracle.prompt.counted"],
 )
 in_body(
@@ -86,10 +87,10 @@ in_body(
 )
 in_body(
     "oracle.listed-more",
-    "Answers with log probabilities are billed a token that they do not list.",
+    "Answers with log probabilities that may not end are billed a token that they do not list.",
     BOTH,
     _one_more,
-    asks("logprobs"),
+    lambda asked: asks("logprobs")(asked) and asks("ignore_eos")(asked),
     catches=["oracle.tokens.listed"],
 )
 in_body(
@@ -111,9 +112,9 @@ def _tail(events: list[Event], name: str, value: Any, begin: int = 20) -> list[E
 
 @defect("oracle.id-changes", on="events", paths=BOTH, catches=["oracle.events.one-id"])
 def id_changes(events: list[Event], exchange: Exchange) -> list[Event]:
-    """From its twentieth event on a stream has another id."""
-    del exchange
-    return _tail(events, "id", "chatcmpl-of-another-answer")
+    """From its twentieth event on a stream with tools has another id."""
+    tools = isinstance(exchange.body, dict) and exchange.body.get("tools")
+    return _tail(events, "id", "chatcmpl-of-another-answer") if tools else events
 
 
 def _earlier_id() -> Callable[..., Any]:
@@ -226,7 +227,7 @@ add(
     "oracle.one-in-fifty",
     "One of fifty chat answers has a letter wrong.",
     {"output": remembering(_rarely(50))},
-    catches=["oracle.repeated.chat"],
+    catches=["oracle.repeated.chat", "oracle.repeated.often"],
 )
 
 
@@ -263,15 +264,21 @@ def thirteenth_lane(body: Any, exchange: Exchange) -> Any:
 
 @defect("oracle.late-piece-lost", on="events", paths=BOTH, faults=["NEW-062"], catches=["oracle.same.text"])
 def late_piece_lost(events: list[Event], exchange: Exchange) -> list[Event]:
-    """A stream loses the text of its tenth event."""
-    del exchange
+    """A stream with log probabilities loses the text of its fifth event."""
+    if not (isinstance(exchange.body, dict) and exchange.body.get("logprobs")):
+        return events
     spoken = [(event, choice) for event, choice in choices(events) if text_of(choice)]
-    for _, choice in spoken[9:10]:
+    for _, choice in spoken[4:5]:
         set_text(choice, "")
     return events
 
 
-@defect("oracle.streams-cost-more", on="events", paths=BOTH, catches=["oracle.same.prompt"])
+@defect(
+    "oracle.streams-cost-more",
+    on="events",
+    paths=BOTH,
+    catches=["oracle.same.prompt", "oracle.prompt.each-counted"],
+)
 def streams_cost_more(events: list[Event], exchange: Exchange) -> list[Event]:
     """A stream is billed a token of the prompt more than the whole answer."""
     del exchange
@@ -363,9 +370,9 @@ def _torn(choice: dict[str, Any], asked: dict[str, Any]) -> None:
 
 in_choices(
     "oracle.torn",
-    "A character of an answer under a constraint, and of a longer one without, is torn.",
+    "A character of a constrained answer with log probabilities, and of a longer one without, is torn.",
     (CHAT,),
     _torn,
-    lambda asked: bool(asked.get("structured_outputs")) or (asked.get("max_tokens") or 0) == 64,
+    lambda asked: (constrained(asked) and asks("logprobs")(asked)) or (asked.get("max_tokens") or 0) == 64,
     catches=["oracle.text.constrained-characters", "oracle.text.characters"],
 )
