@@ -66,9 +66,9 @@ MORE = 850
 BATCHES, BATCH = 4, 15
 #: Seconds that all of them may take, and in the soak tier: a server that is slower is asked less often.
 PATIENCE, LONGER = 20.0, 120.0
-LANES = 8
+LANES = 16
 STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
-WORDS = "one two three four five one two three four five one two three four five one two"
+WORDS = "north east south west north east south west north east south west north east"
 ASKED = f"Repeat these words and say nothing else: {WORDS}"
 
 oracle_turn = cases("oracle_turn", [{"id": f"{number:03}", "at": number} for number in range(TURNS)])
@@ -82,7 +82,7 @@ def _again(server: Server, **more: Any) -> Request:
 
 def _in_time(server: Server, once: Recording, before: int, patience: float) -> None:
     """Go on when so many such requests before this one leave it time; raise NotRun where they do not."""
-    lanes = min(server.max_num_seqs or LANES, LANES)
+    lanes = min(server.max_num_seqs or 8, LANES)
     least = once.seconds * (before + 1) / lanes
     only_if(
         least <= patience, f"{before + 1} such answers at {once.seconds:.1f} s each would take {least:.0f} s"
