@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,14 +80,14 @@ def messages(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
         body, usage = parts[0], parts[0]["usage"]
         blocks, why = body["content"], body["stop_reason"]
         text = "".join(block.get("thinking") or block.get("text") or "" for block in blocks)
-        calls = tuple((b["name"], str(b["input"])) for b in blocks if b["type"] == "tool_use")
+        calls = tuple((b["name"], _spelt(b["input"])) for b in blocks if b["type"] == "tool_use")
     else:
         body = next(part["message"] for part in parts if part["type"] == "message_start")
         ends = [part for part in parts if part["type"] == "message_delta"]
         usage, why = {**body["usage"], **(ends[-1].get("usage") or {})}, ends[-1]["delta"]["stop_reason"]
         deltas = [part["delta"] for part in parts if part["type"] == "content_block_delta"]
         text = "".join(delta.get("thinking") or delta.get("text") or "" for delta in deltas)
-        calls = ()
+        calls = _streamed_calls(parts)
     cached = (usage.get("cache_read_input_tokens") or 0) + (usage.get("cache_creation_input_tokens") or 0)
     return {
         "ids": (body.get("id"),),
@@ -94,6 +95,22 @@ def messages(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
         "usage": (usage["input_tokens"] + cached, usage["output_tokens"], None),
         "choices": (Choice(text, text, calls, (why,)),),
     }
+
+
+def _streamed_calls(parts: Sequence[Any]) -> tuple[tuple[str, str], ...]:
+    """Name and arguments of each call in a stream of Messages."""
+    made: dict[int, list[str]] = {}
+    for part in parts:
+        block, delta = part.get("content_block") or {}, part.get("delta") or {}
+        if block.get("type") == "tool_use":
+            made[part["index"]] = [block["name"], ""]
+        elif part["type"] == "content_block_delta" and part["index"] in made:
+            made[part["index"]][1] += delta.get("partial_json") or ""
+    return tuple((name, _spelt(json.loads(arguments or "{}"))) for name, arguments in made.values())
+
+
+def _spelt(arguments: Any) -> str:
+    return json.dumps(arguments, sort_keys=True)
 
 
 READERS: dict[str, Callable[[Sequence[Any], bool], dict[str, Any]]] = {

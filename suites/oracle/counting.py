@@ -52,6 +52,8 @@ def _chat(asked: Mapping[str, Any], server: Server) -> list[dict[str, Any]] | st
         return "a picture or sound takes as many tokens as it shows"
     if any(server.args.get(name) in HARMONY for name in ("tool-call-parser", "reasoning-parser")):
         return "this model's conversations are not rendered by a chat template"
+    if server.args.get("default-chat-template-kwargs") and not server.at_least("0.27.0"):
+        return "whether the server's own options of the template reach its tokenizer is not known here"
     body = {name: asked[name] for name in ("model", "messages", *SHARED) if asked.get(name) is not None}
     if body.get("tools") and asked.get("tool_choice") == "none":
         if server.args.get("exclude-tools-when-tool-choice-none"):

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import Case, Recording, Request, Server, cases, exchange, only_if
 
-from .answers import CHAT, MESSAGES, answer_of
+from .answers import CHAT, COMPLETIONS, MESSAGES, answer_of
 from .counting import kind_of, questions
-from .sameness import groups, unexplained
+from .likeness import as_chat
+from .sameness import across, unexplained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,13 +49,11 @@ def _counting(server: Server, recorded: Sequence[Recording]) -> Iterator[Request
 def oracle_explained(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
     """A request whose answers differ, once more with its likeliest candidates."""
     said = [answer for one in recorded if (answer := answer_of(one))]
-    for group in list(filter(unexplained, groups(said)))[:EXPLAINED]:
-        first = group[0]
-        plain = {
-            name: value for name, value in first.asked.items() if name not in ("stream", "stream_options")
-        }
-        listing = {"logprobs": True, "top_logprobs": 5} if first.path == CHAT else {"logprobs": 5}
-        yield server.post(first.path, {**plain, **listing}, expect=None)
+    for group in list(filter(unexplained, across(said)))[:EXPLAINED]:
+        path, asked = as_chat(group[0].path, group[0].asked)
+        if path in (CHAT, COMPLETIONS):
+            listing = {"logprobs": True, "top_logprobs": 5} if path == CHAT else {"logprobs": 5}
+            yield server.post(path, {**asked, **listing}, expect=None)
 
 
 #: The same question so often that a fault of one answer in 50 shows with a probability of 95 %, and of one in

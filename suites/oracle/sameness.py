@@ -6,42 +6,55 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from .answers import CHAT, COMPLETIONS
+from .likeness import as_chat, plain
 from .ties import bent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .answers import Answer
     from .apis import Choice
 
-#: Fields that change how an answer comes, and not what it says.
-OUTER = (
-    "stream", "stream_options", "logprobs", "top_logprobs", "user", "request_id", "metadata", "priority",
-    "return_token_ids", "return_tokens_as_token_ids", "store", "service_tier", "include",
-)  # fmt: skip
 #: Fields that may leave the text to chance, or that nothing promises to be the same twice.
-CHANCE = ("use_beam_search", "prompt_logprobs", "cache_salt", "kv_transfer_params", "previous_response_id")
+CHANCE = (
+    "use_beam_search",
+    "prompt_logprobs",
+    "cache_salt",
+    "kv_transfer_params",
+    "previous_response_id",
+    "background",
+)
 
 
 def groups(said: Iterable[Answer]) -> list[list[Answer]]:
-    """The answers to the same greedy request, for each that was asked more than once."""
+    """The answers to the same greedy request over one route, for each that was asked more than once."""
+    return _grouped(said, lambda one: (one.path, plain(one.asked)))
+
+
+def across(said: Iterable[Answer]) -> list[list[Answer]]:
+    """As `groups`, over all routes that ask the model for the same.
+
+    Where an answer holds reasoning or calls, which each route writes in its own way, only those of one
+    route are compared.
+    """
+    found = []
+    for group in _grouped(said, lambda one: as_chat(one.path, one.asked)):
+        worded = all(c.text == c.content and not c.calls for one in group for c in one.choices)
+        found += [group] if worded else groups(group)
+    return found
+
+
+def _grouped(said: Iterable[Answer], name: Callable[[Answer], object]) -> list[list[Answer]]:
     found: dict[str, list[Answer]] = {}
     for one in said:
-        if one.path in (CHAT, COMPLETIONS) and greedy(one.asked):
-            found.setdefault(spelt(one.path, one.asked), []).append(one)
+        if greedy(one.asked):
+            found.setdefault(json.dumps(name(one), sort_keys=True), []).append(one)
     return [group for group in found.values() if len(group) > 1]
 
 
 def greedy(asked: Mapping[str, Any]) -> bool:
     """Whether a request leaves nothing to chance."""
     return asked.get("temperature") == 0 and not any(asked.get(name) for name in CHANCE)
-
-
-def spelt(path: str, asked: Mapping[str, Any]) -> str:
-    """A request without what changes only how its answer comes; null is the same as left out."""
-    kept = {name: value for name, value in asked.items() if name not in OUTER and value is not None}
-    return json.dumps([path, kept], sort_keys=True)
 
 
 def usual(said: Sequence[Any]) -> Any:
@@ -51,9 +64,11 @@ def usual(said: Sequence[Any]) -> Any:
 
 def unexplained(group: Sequence[Answer]) -> bool:
     """Whether answers to the same request differ and none of them lists the candidates that would say why."""
-    said = {(tuple(map(words, one.choices)), end(one)) for one in group}
+    said = {tuple(map(words, one.choices)) for one in group}
+    ends = {(one.path, *end(one)) for one in group}
+    differ = len(said) > 1 or len(ends) > len({one.path for one in group})
     listed = any(choice.tokens for one in group for choice in one.choices)
-    return len(said) > 1 and not listed and not bent(group[0].asked)
+    return differ and not listed and not bent(group[0].asked)
 
 
 def end(one: Answer) -> tuple[tuple[tuple[str, ...], ...], int]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm import MUST, Recordings, Server, check, observe, only_if, parting
 
 from .answers import answers
-from .sameness import end, groups, usual, words
+from .sameness import across, end, groups, usual, words
 from .ties import bent, candidates_of, excuse, ties
 from .wording import listed
 
@@ -31,7 +31,7 @@ EXPLAINED = ["oracle.explained", "*"]
 @check("oracle.same.text", MUST, spec=SPEC, exchanges=EXPLAINED)
 def test_text(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """A greedy request gets the same words each time, near-ties aside."""
-    together = groups(answers(vllm_recordings))
+    together = across(answers(vllm_recordings))
     only_if(together, "no greedy request was asked twice")
     observe("requests asked more than once", f"{len(together)}, {sum(map(len, together))} answers")
     wrong, excused = [], []
@@ -87,7 +87,7 @@ def test_end(vllm_recordings: Recordings, vllm_server: Server) -> None:
 @check("oracle.same.mixed-up", MUST, spec=MIXED, exchanges=["*"])
 def test_mixed_up(vllm_recordings: Recordings) -> None:
     """An answer that differs from its like is not the answer to another request."""
-    together = groups(answers(vllm_recordings))
+    together = across(answers(vllm_recordings))
     only_if(together, "no greedy request was asked twice")
     usually = [(usual([_words(one) for one in group]), group) for group in together]
     owners = {_words(one): one.key for one in answers(vllm_recordings) if _telling(_words(one))}
