@@ -59,11 +59,13 @@ def answers(recordings: Recordings) -> list[Answer]:
     """Every answer with status 200 of a route that generates, that can be read.
 
     What cannot be read (no JSON, no choices) is judged by the checks of its route. Raises NotRun where
-    nothing was asked of such a route, Undecided where all that was asked came to nothing.
+    nothing was asked of such a route or all was refused, Undecided where all that was asked came to nothing.
     """
     asked = [one for one in recordings.of("") if one.request.path.partition("?")[0] in ROUTES]
     only_if([one for one in asked if one.request.expect == 200], "this run asks for no generation")
     found = [answer for one in asked if (answer := answer_of(one))]
+    refused = all(one.status is not None and 400 <= one.status < 500 for one in asked)
+    only_if(found or not refused, "this server generates nothing: whatever was asked for was refused")
     return found or undecided("no answer of this run could be read")
 
 
