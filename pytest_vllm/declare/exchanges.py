@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_vllm.wire.recording import Request
 
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*")
 
@@ -41,10 +40,12 @@ class ExchangeSpec:
         restarted: recorded once the server was stopped and started again, after everything else.
         first: sent before anything else is generated, and only where this run started the server.
         anyway: sent although the server lacks what the request needs: its refusal is what is judged.
+        spread: sent between the others, early and late alike, instead of where its length puts it.
+        afterwards: `build` takes what was `recorded`, all of it, and gives the requests that follow from it.
     """
 
     id: str
-    build: Callable[..., Request]
+    build: Callable[..., Any]
     after: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     metrics: bool = False
@@ -52,6 +53,8 @@ class ExchangeSpec:
     restarted: bool = False
     first: bool = False
     anyway: bool = False
+    spread: bool = False
+    afterwards: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,13 +85,15 @@ def fixture_name(id: str) -> str:  # noqa: A002
 
 def declared(
     id: str,  # noqa: A002 - the word for it
-    build: Callable[..., Request],
+    build: Callable[..., Any],
     *,
     metrics: bool = False,
     alone: bool = False,
     restarted: bool = False,
     first: bool = False,
     anyway: bool = False,
+    spread: bool = False,
+    afterwards: bool = False,
 ) -> tuple[str, ...]:
     """Register an exchange; returns the names of the cases and exchanges that `build` takes.
 
@@ -98,11 +103,12 @@ def declared(
         raise ValueError(f"exchange id {id!r}: dotted lower-case words, such as 'chat.stop-string'")
     if id in EXCHANGES and EXCHANGES[id].build.__code__ != build.__code__:
         raise ValueError(f"exchange {id} is declared twice; ids are unique over all suites")
-    names = tuple(name for name in inspect.signature(build).parameters if name != "server")
+    given = {"server", "recorded"} if afterwards else {"server"}
+    names = tuple(name for name in inspect.signature(build).parameters if name not in given)
     chosen = tuple(name for name in names if name in CASE_SETS)
     after = tuple(name for name in names if name not in CASE_SETS)
     EXCHANGES[id] = ExchangeSpec(
-        id, build, after, chosen, metrics, alone or metrics, restarted, first, anyway
+        id, build, after, chosen, metrics, alone or metrics, restarted, first, anyway, spread, afterwards
     )
     return names
 

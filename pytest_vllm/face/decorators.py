@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_vllm.declare.exchanges import Case
     from pytest_vllm.measure.measured import Measured
     from pytest_vllm.measure.workload import Workload
-    from pytest_vllm.wire.recording import Recording, Request
+    from pytest_vllm.wire.recording import Recording
 
 #: Fixtures through which a check's recordings and measurements come; fixtures.py provides them.
 RECORDINGS, MEASUREMENTS = "vllm_recordings", "vllm_measurements"
@@ -75,14 +75,18 @@ def exchange(
     restarted: bool = False,
     first: bool = False,
     anyway: bool = False,
-) -> Callable[[Callable[..., Request]], Any]:
+    spread: bool = False,
+    afterwards: bool = False,
+) -> Callable[[Callable[..., Any]], Any]:
     """Declare an exchange; the decorated name becomes a pytest fixture that gives its Recording.
 
     An exchange is a function from the server (and earlier recordings) to a Request. Parameters named like
-    other exchanges are its dependencies: it is built and sent once those have been recorded.
+    other exchanges are its dependencies: it is built and sent once those have been recorded. One that is
+    asked `afterwards` takes `recorded`, every recording so far, and gives any number of requests; each is
+    recorded once, under the exchange's id with a checksum of the request in brackets.
     """
 
-    def declare(build: Callable[..., Request]) -> Any:
+    def declare(build: Callable[..., Any]) -> Any:
         names = exchanges.declared(
             id,
             build,
@@ -91,6 +95,8 @@ def exchange(
             restarted=restarted,
             first=first,
             anyway=anyway,
+            spread=spread,
+            afterwards=afterwards,
         )
 
         def recording(request: pytest.FixtureRequest, **fixtures: Any) -> Recording:

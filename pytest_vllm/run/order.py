@@ -28,7 +28,10 @@ def stages(plan: Sequence[Planned], recorded: Iterable[str] = ()) -> tuple[list[
 
 
 class Queue:
-    """What may be sent now: the longest chains first, then what generates most. The plan is in order."""
+    """What may be sent now: the longest chains first, then what generates most. The plan is in order.
+
+    What is to be spread comes between the others, in proportion.
+    """
 
     def __init__(self, plan: Sequence[Planned]) -> None:
         """Everything waits; `free` says what does not."""
@@ -36,10 +39,13 @@ class Queue:
         self._waiting = {p.key: (p, set(p.after.values()) & self._place.keys()) for p in plan}
         self._rank = _ranks(plan)
         self._ready: list[tuple[int, int, int, Planned, Request]] = []
+        self._spread: list[tuple[Planned, Request]] = []
+        self._share = sum(planned.spec.spread for planned in plan) / max(1, len(plan))
+        self._sent = self._sent_spread = 0
 
     def __bool__(self) -> bool:
         """Whether anything may be sent."""
-        return bool(self._ready)
+        return bool(self._ready or self._spread)
 
     def free(self, done: str = "") -> list[Planned]:
         """What waits for nothing more now that this exchange is done; each is named once."""
@@ -52,11 +58,19 @@ class Queue:
 
     def push(self, planned: Planned, request: Request, tokens: int) -> None:
         """Add an exchange whose request is built and may generate so many tokens."""
+        if planned.spec.spread:
+            self._spread.append((planned, request))
+            return
         key = planned.key
         heapq.heappush(self._ready, (-self._rank[key], -tokens, self._place[key], planned, request))
 
     def pop(self) -> tuple[Planned, Request]:
         """Take the exchange to send next."""
+        due = self._sent_spread < self._share * (self._sent + 1)
+        self._sent += 1
+        if self._spread and (due or not self._ready):
+            self._sent_spread += 1
+            return self._spread.pop(0)
         *_, planned, request = heapq.heappop(self._ready)
         return planned, request
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pytest_vllm.declare.exchanges import key_of
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_vllm.declare.exchanges import Case, ExchangeSpec
     from pytest_vllm.declare.measurements import PlannedMeasurement
@@ -63,7 +67,44 @@ def plan_for(wants: Mapping[str, Wanted], server: Server, *, restarted: bool = F
     """
     able = [one for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)]
     specs = [(one.planned, one.planned.spec) for one in able]
-    return [planned for planned, spec in specs if spec.restarted is restarted and not spec.first]
+    return [
+        planned
+        for planned, spec in specs
+        if spec.restarted is restarted and not spec.first and not spec.afterwards
+    ]
+
+
+def afterwards(wants: Mapping[str, Wanted], server: Server, recorded: Sequence[Recording]) -> list[Planned]:
+    """What follows from the recordings of a run: each request once, whoever gave reason to it."""
+    able = [one for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)]
+    found: dict[str, Planned] = {}
+    for spec in [one.planned.spec for one in able if one.planned.spec.afterwards]:
+        try:
+            requests = list(spec.build(server=server, recorded=recorded))
+        except Exception as error:  # noqa: BLE001 - a builder is a suite author's code; the run goes on
+            found[spec.id] = Planned(spec.id, replace(spec, build=_failing(error), afterwards=False))
+            continue
+        for request in requests:
+            key = key_of(spec.id, [_checksum(request)])
+            asked = replace(spec, build=_given(request), afterwards=False)
+            found.setdefault(key, Planned(key, asked))
+    return list(found.values())
+
+
+def _checksum(request: Request) -> str:
+    asked = json.dumps([request.method, request.path, request.json], sort_keys=True)
+    return hashlib.sha256(asked.encode()).hexdigest()[:16]
+
+
+def _failing(error: Exception) -> Callable[[], Request]:
+    def build() -> Request:
+        raise error
+
+    return build
+
+
+def _given(request: Request) -> Callable[[], Request]:
+    return lambda: request
 
 
 def first_of(wants: Mapping[str, Wanted]) -> list[Planned]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_vllm.launch.signals import noting
 from pytest_vllm.run.aside import Latest
 from pytest_vllm.run.bench import REHEARSAL, measure_all, second_opinion
-from pytest_vllm.run.plan import build, first_of, measures_for, plan_for, with_what_they_need
+from pytest_vllm.run.plan import afterwards, build, first_of, measures_for, plan_for, with_what_they_need
 from pytest_vllm.run.probe import probe
 from pytest_vllm.run.recorder import record_all
 from pytest_vllm.run.restart import restart as start_again
@@ -50,7 +50,8 @@ def probed(booted: BootedServer, demand: Demand) -> ServerState:
     plan = first_of(demand.exchanges) if profile.server.kind.starts else []
 
     async def first(server: Server) -> None:
-        await _record(booted, ServerState(profile, server, booted.folder), plan, "recordings", 1)
+        state = ServerState(profile, server, booted.folder)
+        await _record(booted, state, plan, RecordingStore(booted.folder / "recordings"), 1)
 
     def described(answer: Recording) -> None:
         if answer.status == 200 and len(answer.body) <= LARGEST_DESCRIPTION:
@@ -79,12 +80,17 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     plan = plan_for(demand.exchanges, state.server)
     most = REHEARSED_CONCURRENCY if state.server.simulated else DEFAULT_CONCURRENCY
     limit = booted.run.concurrency or min(state.server.max_num_seqs or 8, most)
+    store = RecordingStore(state.folder / "recordings")
     with noting() as signals:
 
         def told() -> str:
             return f"the run was told to end by {signals[0]}" if signals else ""
 
-        report = asyncio.run(_record(booted, state, plan, "recordings", limit, told=told)) if plan else None
+        report = asyncio.run(_record(booted, state, plan, store, limit, told=told)) if plan else None
+        whole = not (signals or booted.death() or (report and report.stopped))
+        known = [store.get(key) for key in store.keys()] if whole else []  # noqa: SIM118 - no mapping
+        if more := afterwards(demand.exchanges, state.server, known):
+            asyncio.run(_record(booted, state, more, store, limit, told=told))
     booted.run.ended.extend(signals)
     stopped = report.stopped if report and not signals else ""
     # of a server that runs elsewhere the exchanges say more than its port
@@ -146,7 +152,7 @@ def restarted(booted: BootedServer, state: ServerState, demand: Demand) -> Serve
     else:
         booted.replaced_by(fresh)
         state = replace(state, server=replace(state.server, url=fresh.url))
-        asyncio.run(_record(booted, state, plan, "recordings", 1))
+        asyncio.run(_record(booted, state, plan, RecordingStore(state.folder / "recordings"), 1))
     run.spent("restart", started, profile=state.profile.name, exchanges=len(plan))
     return state
 
@@ -166,7 +172,7 @@ def _soak(
     again = with_what_they_need(plan_for(demand.exchanges, state.server), AGAIN)
     if again:
         limit = min(state.server.max_num_seqs or 8, 8)
-        asyncio.run(_record(booted, state, again, "recordings-again", limit))
+        asyncio.run(_record(booted, state, again, RecordingStore(state.folder / "recordings-again"), limit))
     return {**detail, "again": len(again)}
 
 
@@ -174,7 +180,7 @@ async def _record(
     booted: BootedServer,
     state: ServerState,
     plan: Sequence[Planned],
-    name: str,
+    store: RecordingStore,
     limit: int,
     *,
     told: Callable[[], str] = str,
@@ -188,7 +194,7 @@ async def _record(
                 plan,
                 client,
                 concurrency=limit,
-                store=RecordingStore(state.folder / name),
+                store=store,
                 on_done=lambda _planned, _recording, done, total: show(done, total),
                 build=lambda planned, done: build(planned, server, done),
                 # of somebody else's server only its answers tell

@@ -1,0 +1,113 @@
+"""Who an answer says that it is, in each of its events, and why it says that it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pytest_vllm import MUST, Recordings, Server, check, only_if
+
+from .answers import CHAT, COMPLETIONS, MESSAGES, RESPONSES, answers
+from .wording import listed
+
+SPEC = "openai:chat-streaming"
+#: Route -> the reasons for which an answer with status 200 may end.
+ENDS = {
+    CHAT: {"stop", "length", "tool_calls", "function_call", "content_filter", "repetition"},
+    COMPLETIONS: {"stop", "length", "content_filter", "repetition"},
+    RESPONSES: {"completed", "max_output_tokens", "content_filter", "queued", "in_progress"},
+    MESSAGES: {"end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"},
+}
+
+
+@check("oracle.events.one-id", MUST, spec=SPEC, exchanges=["*"])
+def test_one_id(vllm_recordings: Recordings) -> None:
+    """All events of a stream name the same answer, the same model and the same time."""
+    streams = [one for one in answers(vllm_recordings) if one.streams]
+    only_if(streams, "no stream was answered")
+    wrong = [
+        f"{one.key}: {name} {sorted(map(str, set(values)))[:3]}"
+        for one in streams
+        for name, values in (("id", one.ids), ("model", one.models), ("created", one.created))
+        if len(set(values)) > 1
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("oracle.events.own-id", MUST, spec=SPEC, exchanges=["*"])
+def test_own_id(vllm_recordings: Recordings) -> None:
+    """No two answers of a run share an id, over all routes."""
+    named = [(one.ids[0], one.key) for one in answers(vllm_recordings) if one.ids and one.ids[0]]
+    only_if(len(named) > 1, "fewer than two answers have an id")
+    counts = Counter(id_ for id_, _ in named)
+    wrong = [f"{key}: {id_}" for id_, key in named if counts[id_] > 1]
+
+    assert not wrong, f"an id that another answer has too: {listed(wrong)}"
+
+
+@check(
+    "oracle.events.item-ids",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/56285",
+    needs=["responses", "stream"],
+    exchanges=["*"],
+)
+def test_item_ids(vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """A streamed item of a response ends with the id that the last event gives it."""
+    only_if(vllm_server.at_least("0.11.0"), "vLLM streams this interface for all models from 0.11.0 on")
+    streams = [one for one in answers(vllm_recordings) if one.items]
+    only_if(streams, "no stream of a response held an item that ended")
+    wrong = [
+        f"{one.key}: ended as {ended}, reported as {told}"
+        for one in streams
+        for ended, told in one.items
+        if ended != told
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("oracle.events.model", MUST, spec="openai:chat/object", exchanges=["*"])
+def test_model(vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """Every answer names the model that it was asked of, or another served name."""
+    named = [one for one in answers(vllm_recordings) if any(one.models)]
+    only_if(named, "no answer names its model")
+    served = {*vllm_server.models, vllm_server.model}
+    wrong = [
+        f"{one.key}: {model!r}, asked of {one.asked.get('model')!r}"
+        for one in named
+        for model in sorted({str(name) for name in one.models if name})
+        if model not in served | {str(one.asked.get("model"))}
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("oracle.finish.known", MUST, spec="openai:chat/object", exchanges=["*"])
+def test_known(vllm_recordings: Recordings) -> None:
+    """Every answer gives one reason for its end, and one that its route has."""
+    rows = [
+        (one, choice)
+        for one in answers(vllm_recordings)
+        for choice in one.choices
+        if not one.asked.get("background")
+    ]
+    wrong = [
+        f"{one.key}: {list(choice.finish)}"
+        for one, choice in rows
+        if len(choice.finish) != 1 or choice.finish[0] not in ENDS[one.path]
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("oracle.finish.calls", MUST, spec="openai:chat/object", exchanges=["*"])
+def test_calls(vllm_recordings: Recordings) -> None:
+    """An answer that ends with a call holds one."""
+    rows = [(one, choice) for one in answers(vllm_recordings) for choice in one.choices]
+    called = [(one, c) for one, c in rows if c.finish[-1:] in (("tool_calls",), ("tool_use",))]
+    only_if(called, "no answer ended with a call")
+    wrong = [one.key for one, choice in called if not choice.calls and not one.streams]
+    wrong += [one.key for one, c in called if one.streams and one.path == CHAT and not c.calls]
+
+    assert not wrong, f"no call in: {listed(wrong)}"

@@ -1,0 +1,1 @@
+"""The oracle suite on recordings that are made up."""
