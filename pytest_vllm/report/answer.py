@@ -188,6 +188,10 @@ def _lists(record: RunRecord, results: Sequence[Result], redactor: Redactor, sty
 
 def _comparisons(record: RunRecord, style: Style) -> list[str]:
     """What changed against the baseline: broken and fixed checks by name, the rest as counts."""
+    if record.against is not None or record.against_why:
+        from pytest_vllm.report.compared import beside  # noqa: PLC0415 - few runs compare two servers
+
+        return beside(record.against, record.against_why, style.width)
     lines = []
     for one in record.comparisons:
         before, server = one.baseline, record.servers[one.baseline.profile].server

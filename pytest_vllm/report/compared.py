@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 WIDTH = 100
 #: Differences of each weight that are shown; JSON has them all.
 MOST = 25
+#: Differences that a run of two servers prints of each weight.
+SHOWN = 10
+HEAD = "| what | before | after | consequence |\n|---|---|---|---|\n"
+SPEED_HEAD = "| load | figure | before | after | ratio |\n|---|---|---:|---:|---:|\n"
 HEAVY = ("breaks clients", "behaviour", "speed")
 TITLES = {
     "breaks clients": "Breaks clients",
@@ -45,6 +49,44 @@ def text(document: Mapping[str, Any], *, every: bool = False) -> str:
     return "\n".join(printable(line) for line in lines) + "\n"
 
 
+def beside(document: Mapping[str, Any] | None, why: str, width: int) -> list[str]:
+    """The comparison with an older server under a verdict: what breaks clients and what is slower.
+
+    Args:
+        document: the comparison; None where there is none.
+        why: why there is none.
+        width: columns.
+    """
+    if document is None:
+        return wrap(printable(f"not compared with the older server: {why}"), width)
+    lines = wrap(printable(f"compared with {who(document['before'])}"), width)
+    lines += wrap(f"  {document['answer']['text']}", width)
+    for weight in ("breaks clients", "speed"):
+        rows = of(document, weight)
+        lines += [f"  {line}" for row in rows[:SHOWN] for line in _lines(row)]
+        lines += [f"    … {len(rows) - SHOWN} more in report.html"] if len(rows) > SHOWN else []
+    for what, why_not in document["not_compared"].items():
+        lines += wrap(printable(f"  not compared: {what}, because {why_not}"), width)
+    return [clip(printable(line), width) for line in [*lines, *_speed_lines(document)[1:]]]
+
+
+def summary(document: Mapping[str, Any]) -> str:
+    """The same for a CI job's page: a table of what breaks clients and what is slower, and the speeds."""
+    rows = [row for weight in ("breaks clients", "speed") for row in of(document, weight)]
+    blocks = [
+        f"### Compared with {plain(who(document['before']))}",
+        f"{plain(document['answer']['text'])}.",
+    ]
+    if rows:
+        lines = [_row(row) for row in rows[:SHOWN]]
+        lines += [f"| … {len(rows) - SHOWN} more |  |  |  |"] if len(rows) > SHOWN else []
+        blocks.append(HEAD + "\n".join(lines))
+    if document["speeds"]:
+        cells = [f"| {' | '.join(map(plain, row))} |" for row in speed_cells(document["speeds"][:SHOWN])]
+        blocks.append(SPEED_HEAD + "\n".join(cells))
+    return "\n\n".join(blocks)
+
+
 def markdown(document: Mapping[str, Any]) -> str:
     """The comparison for a CI summary."""
     blocks = [f"## {plain(document['answer']['text'])}"]
@@ -59,16 +101,14 @@ def markdown(document: Mapping[str, Any]) -> str:
         if rows:
             lines = [_row(row) for row in rows[:MOST]]
             lines += [f"| … {len(rows) - MOST} more |  |  |  |"] if len(rows) > MOST else []
-            head = "| what | before | after | consequence |\n|---|---|---|---|\n"
-            table = head + "\n".join(lines)
+            table = HEAD + "\n".join(lines)
             if weight in HEAVY:
                 blocks.append(f"### {title}: {len(rows)}\n\n{table}")
             else:
                 blocks.append(f"<details><summary>{title}: {len(rows)}</summary>\n\n{table}\n\n</details>")
     if document["speeds"]:
-        head = "| load | figure | before | after | ratio |\n|---|---|---:|---:|---:|\n"
         lines = [f"| {' | '.join(map(plain, cells))} |" for cells in speed_cells(document["speeds"])]
-        blocks.append("### Speeds\n\n" + head + "\n".join(lines[: 2 * MOST]))
+        blocks.append("### Speeds\n\n" + SPEED_HEAD + "\n".join(lines[: 2 * MOST]))
     if document["greedy"]:
         blocks.append(f"Greedy answers: {plain(greedy(document['greedy']))}")
     return "\n\n".join(blocks) + "\n"
