@@ -14,7 +14,7 @@ WIDTH = 100
 #: Differences of each weight that are shown; JSON has them all.
 MOST = 25
 #: Differences that a run of two servers prints of each weight.
-SHOWN = 10
+SHOWN = {"breaks clients": 10, "speed": 10, "behaviour": 5}
 HEAD = "| what | before | after | consequence |\n|---|---|---|---|\n"
 SPEED_HEAD = "| load | figure | before | after | ratio |\n|---|---|---:|---:|---:|\n"
 HEAVY = ("breaks clients", "behaviour", "speed")
@@ -50,7 +50,7 @@ def text(document: Mapping[str, Any], *, every: bool = False) -> str:
 
 
 def beside(document: Mapping[str, Any] | None, why: str, width: int) -> list[str]:
-    """The comparison with an older server under a verdict: what breaks clients and what is slower.
+    """The comparison with an older server under a verdict: what weighs most of it, and the speeds.
 
     Args:
         document: the comparison; None where there is none.
@@ -60,29 +60,43 @@ def beside(document: Mapping[str, Any] | None, why: str, width: int) -> list[str
     if document is None:
         return wrap(printable(f"not compared with the older server: {why}"), width)
     lines = wrap(printable(f"compared with {who(document['before'])}"), width)
-    lines += wrap(f"  {document['answer']['text']}", width)
-    for weight in ("breaks clients", "speed"):
+    lines += _indented(document["answer"]["text"], width)
+    for weight, most in SHOWN.items():
         rows = of(document, weight)
-        lines += [f"  {line}" for row in rows[:SHOWN] for line in _lines(row)]
-        lines += [f"    … {len(rows) - SHOWN} more in report.html"] if len(rows) > SHOWN else []
+        lines += [f"  {TITLES[weight]}: {len(rows)}"] if rows else []
+        lines += [piece for row in rows[:most] for line in _lines(row) for piece in _hung(line, width)]
+        lines += [f"    … {len(rows) - most} more in report.html"] if len(rows) > most else []
     for what, why_not in document["not_compared"].items():
-        lines += wrap(printable(f"  not compared: {what}, because {why_not}"), width)
+        lines += _indented(f"not compared: {what}, because {why_not}", width)
     return [clip(printable(line), width) for line in [*lines, *_speed_lines(document)[1:]]]
 
 
+def _hung(line: str, width: int) -> list[str]:
+    """A line of a list, what does not fit below it."""
+    text = line.lstrip()
+    begin = len(line) - len(text) + 2
+    first, *rest = wrap(printable(text), width - begin - 2)
+    return [f"{' ' * begin}{first}", *(f"{' ' * (begin + 2)}{one}" for one in rest)]
+
+
+def _indented(text: str, width: int) -> list[str]:
+    return [f"  {line}" for line in wrap(printable(text), width - 2)]
+
+
 def summary(document: Mapping[str, Any]) -> str:
-    """The same for a CI job's page: a table of what breaks clients and what is slower, and the speeds."""
-    rows = [row for weight in ("breaks clients", "speed") for row in of(document, weight)]
+    """The same for a CI job's page: a table of what weighs most, and the speeds."""
+    rows = [row for weight, most in SHOWN.items() for row in of(document, weight)[:most]]
+    left = sum(len(of(document, weight)) for weight in SHOWN) - len(rows)
     blocks = [
         f"### Compared with {plain(who(document['before']))}",
         f"{plain(document['answer']['text'])}.",
     ]
     if rows:
-        lines = [_row(row) for row in rows[:SHOWN]]
-        lines += [f"| … {len(rows) - SHOWN} more |  |  |  |"] if len(rows) > SHOWN else []
+        lines = [_row(row) for row in rows]
+        lines += [f"| … {left} more in report.html |  |  |  |"] if left else []
         blocks.append(HEAD + "\n".join(lines))
     if document["speeds"]:
-        cells = [f"| {' | '.join(map(plain, row))} |" for row in speed_cells(document["speeds"][:SHOWN])]
+        cells = [f"| {' | '.join(map(plain, row))} |" for row in speed_cells(document["speeds"][:MOST])]
         blocks.append(SPEED_HEAD + "\n".join(cells))
     return "\n\n".join(blocks)
 

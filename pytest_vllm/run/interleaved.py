@@ -92,7 +92,13 @@ def interleaved(
     if any(state.server.simulated and state.profile.hardware == "sim" for state in (older, newer)):
         found.why = AT_ONCE_WHY
         return found
-    sides = [Side(state, speed_of(state.server), progress) for state in (older, newer)]
+    speeds = [speed_of(state.server) for state in (older, newer)]
+    # only a simulator tells of a clock of its own, and its own counts are judged as everywhere
+    counted = all(speed != 1 for speed in speeds) or older.server.simulated
+    sides = [
+        Side(replace(state, server=replace(state.server, simulated=counted)), speed, progress)
+        for state, speed in zip((older, newer), speeds, strict=True)
+    ]
     left = min(seconds, newer.profile.measure.budget)
     progress.phase("measure", "both servers in turns")
     with ExitStack() as stack:
@@ -122,7 +128,8 @@ class Side:
         declared = Bench(self.state, rootdir, PIECE * self.speed, PIECE * self.speed).workload(one, {})
         lone = declared.streams == 1 and not declared.open_loop
         talks = (declared.kinds[0].output or SHORT) > SHORT
-        whole = lone and talks  # one answer, to its end
+        # one answer to its end; of counts some are taken while they grow
+        whole = lone and talks and not self.state.server.simulated
         return replace(
             declared,
             seconds=(ANSWER if whole else PIECE) * self.speed,
@@ -229,8 +236,7 @@ def value_of(piece: Measured, name: str, wall: float | None) -> float | None:
         wall: how fast the server's clock runs, where figures are to be the wall's, as its clients see them;
             None: by the server's clock, of a simulator that runs faster than life.
     """
-    seen = piece if wall is None else replace(piece, simulated=False)
-    series = estimates.series(seen, name)
+    series = estimates.series(piece, name)
     if not series.values:
         return None
     value = median(series.values) if series.middle else fmean(series.values)

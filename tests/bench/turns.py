@@ -113,6 +113,12 @@ def compared(older: Sequence[str], newer: Sequence[str], seconds: float) -> Outc
     return Outcome([f"{row['figure']} {row['change']}" for row in rows if row["change"]], rows, found.seconds)
 
 
+def _shown(row: dict[str, Any]) -> str:
+    ratio = row["ratio"]
+    ends = f"{ratio['low']:.3f}-{ratio['high']:.3f}"
+    return f"{row['figure']} {ratio['value']:.3f} ({ends}, {row['before']['n']})"
+
+
 def main() -> int:
     """Print one line for each comparison, and the counts."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -134,13 +140,8 @@ def main() -> int:
         told = any(word in one for one in found.changed)
         wrong = [one for one in found.changed if word not in one] if asked.slower else found.changed
         right += (told and not wrong) if asked.slower else not found.changed
-        ratios = [
-            f"{row['figure']} {row['ratio']['value']:.3f} ({row['ratio']['low']:.3f}-{row['ratio']['high']:.3f}"
-            f", {row['before']['n']})"
-            for row in found.rows
-            if row["ratio"]
-        ]
-        print(f"{number + 1:3} {found.seconds:5.1f} s  {', '.join(found.changed) or '-'}  [{'; '.join(ratios)}]")
+        ratios = "; ".join(_shown(row) for row in found.rows if row["ratio"])
+        print(f"{number + 1:3} {found.seconds:5.1f} s  {', '.join(found.changed) or '-'}  [{ratios}]")
         sys.stdout.flush()
     print(f"{right} of {asked.pairs} right")
     return 0
