@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import urllib.request
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ def recorded(booted, state, demand):
 
 gate.recorded = recorded
 """
+OTHER = {"vllm-profiles/other.toml": 'extends = "sim"\n[server]\nmodel = "other"\n'}
 BROKEN = {"vllm-profiles/broken.toml": f'extends = "sim"\ndefects = ["{DEFECT}"]\n'}
 
 
@@ -75,9 +77,9 @@ def test_what_broke_is_named_and_what_was_broken_before_does_not_count(gate: Gat
 
 def test_an_own_check_is_judged_on_both_and_an_own_test_on_the_one_under_test(gate: Gate) -> None:
     own = """
-from pytest_vllm import must
+from pytest_vllm import MUST, check
 
-@must("own.ours.model", spec="own")
+@check("own.ours.model", MUST, spec="profile:expect")
 def test_ours(models_list):
     \"\"\"The list names a model.\"\"\"
     assert models_list.ok["data"]
@@ -115,7 +117,8 @@ def test_a_slower_server_is_found_and_neither_is_stopped(gate: Gate) -> None:
     speeds = {row["figure"]: row["change"] for row in run.report["against"]["speeds"]}
     assert speeds["decode-tok-s"] == "slower", run.text
     assert run.exit == 1
-    assert "worse than the older server: decode-tok-s of throughput.decode is slower" in run.text
+    said = " ".join(run.text.split())
+    assert "worse than the older server: decode-tok-s of throughput.decode is slower" in said
 
 
 @pytest.mark.parametrize(
@@ -132,14 +135,14 @@ def test_a_slower_server_is_found_and_neither_is_stopped(gate: Gate) -> None:
         ((*SIM, "--vllm-against=sim", "--vllm-baseline=last-good"), "leave one of them out"),
         ((*SIM, "--vllm-profile=sim-lora", "--vllm-against=sim"), "run it once for each profile"),
         (("--vllm-url=http://127.0.0.1:9", "--vllm-against-image=a:b"), "attach starts no image"),
-        ((*SIM, "--vllm-against=sim-embed"), "two models are not compared"),
+        ((*SIM, "--vllm-against=other"), "two models are not compared"),
         ((*SIM, "--vllm-against=nowhere"), "nowhere"),
         ((*SIM, "--vllm-against-url=nowhere:port"), "--vllm-against-url"),
     ],
     ids=lambda value: "" if isinstance(value, tuple) else str(value),
 )
 def test_what_cannot_be_compared_is_one_clear_error(gate: Gate, given: tuple[str, ...], said: str) -> None:
-    run = gate(*given)
+    run = gate(*given, files=OTHER)
 
     assert run.exit == 4, run.text
     assert said in " ".join(run.text.split())
@@ -162,14 +165,15 @@ def test_an_older_server_that_dies_shows_nothing_and_no_worse_is_undecided(gate:
     run = gate(*SIM, "--vllm-against=sim", "--vllm-no-worse", files={"conftest.py": DIES})
 
     assert run.exit == 21, run.text
-    assert "no worse than the older server is not shown: sim-before: it ended" in run.text
+    said = " ".join(run.text.split())
+    assert "no worse than the older server is not shown: sim-before: it ended" in said
     assert "against" not in run.report
 
 
 def test_a_scripted_image_of_another_version_shows_what_changed_for_clients(gate: Gate) -> None:
     run = gate(
         "--vllm-profile=sim",
-        "--vllm-check=errors.odd",
+        "--vllm-check=errors",
         "--vllm-check=metrics",
         "--vllm-against-image=vllm/vllm-openai:v0.27.0",
     )
@@ -178,3 +182,17 @@ def test_a_scripted_image_of_another_version_shows_what_changed_for_clients(gate
     assert versions == ["0.27.0", "0.32.0"]
     assert run.report["against"]["answer"]["breaks"]
     assert "Breaks clients: 1" in run.text
+
+
+def test_servers_that_share_a_machine_are_started_one_after_the_other(gate: Gate) -> None:
+    command = json.dumps([sys.executable, "-m", "pytest_vllm.sim", "serve"])
+    profile = f'extends = "sim"\n[server]\nlauncher = "process"\ncommand = {command}\n'
+    beside = profile.replace("[server]\n", "[server]\nside-by-side = true\n")
+    files = {"vllm-profiles/ours.toml": profile, "vllm-profiles/beside.toml": beside}
+    turns = gate("--vllm-profile=ours", *CHECKS, "--vllm-against=ours", "-s", files=files)
+    both = gate("--vllm-profile=beside", *CHECKS, "--vllm-against=beside")
+
+    assert (turns.exit, both.exit) == (0, 0), turns.text
+    assert "speeds are measured one after the other" in turns.text
+    assert "speeds are measured in turns" in both.text
+    assert turns.report["against"]["differences"] == []
