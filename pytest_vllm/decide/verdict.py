@@ -151,7 +151,9 @@ class OwnTests:
 NO_TESTS = OwnTests()
 
 
-def decide(results: Iterable[Result], *, own: OwnTests = NO_TESTS, strict: bool = False) -> Decision:
+def decide(
+    results: Iterable[Result], *, own: OwnTests = NO_TESTS, strict: bool = False, deaths: Sequence[str] = ()
+) -> Decision:
     """The answer of a run.
 
     A failing check outweighs an undecided one: what is known to be broken needs no further evidence.
@@ -161,6 +163,7 @@ def decide(results: Iterable[Result], *, own: OwnTests = NO_TESTS, strict: bool 
         results: every check that was selected.
         own: tests that are not checks.
         strict: advisory and undecided SHOULD checks count like MUST checks.
+        deaths: how servers ended or hung while they were tested, which no selection of checks hides.
     """
     rows = list(results)
     counts = Counter(row.verdict for row in rows)
@@ -168,8 +171,9 @@ def decide(results: Iterable[Result], *, own: OwnTests = NO_TESTS, strict: bool 
     failed = tuple(by_suspicion(failing, rows))
     undecided = tuple(r for r in rows if r.verdict is Verdict.UNDECIDED and (strict or r.level is Level.MUST))
     decided = sum(1 for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
-    if failed or own.failed:
-        return Decision(Answer.NO_GO, _no_go(failed, own.failed, strict=strict), counts, failed, undecided)
+    if failed or own.failed or deaths:
+        why = "; ".join(filter(None, [_no_go(failed, own.failed, strict=strict), *deaths]))
+        return Decision(Answer.NO_GO, why, counts, failed, undecided)
     if undecided:
         why = f"{_checks(len(undecided), 'MUST')} could not be decided"
         return Decision(Answer.UNDECIDED, why, counts, failed, undecided)

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
+from pytest_vllm.launch.signals import Interrupted
 from pytest_vllm.run.booted import boot
 from pytest_vllm.run.context import Demand
 from pytest_vllm.run.plan import measures_for
@@ -54,8 +55,12 @@ class Gate:
     ) -> ServerState:
         """Boot the profile's server, find out what it can do, record and measure what is wanted.
 
+        A run that is told to end by SIGTERM goes on to judge what it has; told twice, it ends at once.
+
         Raises BootError when it does not come up; nothing of it is left then.
         """
+        if self.run.ended:
+            raise Interrupted(self.run.ended[0])
         demand = Demand(wants, measures or {})
         run = replace(self.run, keep=False) if name in self.aside else self.run
         booted = boot(run, self.profiles[name])
@@ -66,8 +71,15 @@ class Gate:
             raise
         self._open[name], self.states[name] = booted, state
         for step in (recorded, measured, benched, restarted):
-            state = self.states[name] = step(booted, state, demand)
+            try:
+                state = self.states[name] = step(booted, state, demand)
+            except Interrupted as signal:
+                if self.run.ended:
+                    raise
+                self.run.ended.append(str(signal))
             self.save()
+            if self.run.ended:
+                break
         return state
 
     def close(self, name: str) -> None:
