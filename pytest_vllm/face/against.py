@@ -15,7 +15,7 @@ from pytest_vllm.face.older import Older
 from pytest_vllm.face.profiles import load_older
 from pytest_vllm.launch.access import access_of
 from pytest_vllm.launch.arguments import request_key
-from pytest_vllm.launch.attach import base_url
+from pytest_vllm.launch.attach import base_url, check_reachable
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.wire.ask import ask
 from pytest_vllm.wire.failure import TransportError
@@ -69,10 +69,20 @@ def refuse_other_models(older: Profile, newer: Profile) -> None:
     _refuse_other_name(older.server.url or older.name, _served(older), _served(newer))
 
 
+def answers(profile: Profile) -> bool:
+    """Whether a server that is to run already is there; one that is to be started may still come."""
+    if profile.server.kind.starts or not profile.server.url:
+        return True
+    try:
+        check_reachable(base_url(profile.server.url), access_of(profile))
+    except BootError:
+        return False
+    return True
+
+
 def _distributed(config: pytest.Config) -> bool:
     option = config.option
-    workers = getattr(option, "numprocesses", None) or getattr(option, "tx", None)
-    return bool(workers) or getattr(option, "dist", "no") != "no"
+    return bool(getattr(option, "numprocesses", None) or getattr(option, "tx", None))
 
 
 def _refuse_image(options: Options, older: Profile) -> None:

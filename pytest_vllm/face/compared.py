@@ -10,7 +10,7 @@ from pytest_vllm.decide.verdict import decide, qualified
 from pytest_vllm.face.extracts import about, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_vllm.face.older import Older
     from pytest_vllm.face.session import GateSession
@@ -19,20 +19,22 @@ if TYPE_CHECKING:
 NOT_MEASURED = "no load of this run was measured on both servers"
 
 
-def with_older(session: GateSession, record: RunRecord, run: ServerRun) -> RunRecord:
+def with_older(
+    session: GateSession, record: RunRecord, as_run: Callable[[GateSession, str], ServerRun]
+) -> RunRecord:
     """The record with the comparison; under `--vllm-no-worse` what is worse decides its answer.
 
     Args:
         session: this run.
         record: what was found of the server under test.
-        run: the older server.
+        as_run: gives a server as reports want it.
     """
     older = session.older
     assert older is not None  # noqa: S101 - asked by the caller
     document, why = None, older.trouble
     if not why:
         try:
-            document, why = _compared(session, record, run)
+            document, why = _compared(session, record, as_run(session, older.name))
         except Exception as error:  # noqa: BLE001 - the verdict is still to be said
             why = f"the comparison failed: {type(error).__name__}: {error}"
     record = replace(record, against=document, against_why=why)

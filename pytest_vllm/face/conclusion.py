@@ -209,7 +209,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     if session.older is not None:
         from pytest_vllm.face.compared import with_older  # noqa: PLC0415 - few runs compare two servers
 
-        record = with_older(session, record, as_run(session, session.older.name))
+        record = with_older(session, record, as_run)
     session.record = record
     try:
         save_baseline(session, results)

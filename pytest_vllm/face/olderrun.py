@@ -13,7 +13,7 @@ from _pytest.runner import runtestprotocol
 
 from pytest_vllm.decide.baseline import take
 from pytest_vllm.face import judgement as judge
-from pytest_vllm.face.against import refuse_other_models
+from pytest_vllm.face.against import answers, refuse_other_models
 from pytest_vllm.face.baselines import loads_of
 from pytest_vllm.face.items import measured_by, spec_of, wanted
 from pytest_vllm.launch.protocol import BootError
@@ -39,6 +39,9 @@ def record_older(session: GateSession, items: Sequence[pytest.Item]) -> None:
         older.trouble = "no check was selected, so nothing was asked of it"
         return
     newer = session.profiles[session.default_profile]
+    if not answers(newer):  # its own start says so at once
+        older.trouble = "the server under test did not answer"
+        return
     refuse_other_models(older.profile, newer)
     gate.run.progress.say(f"the older server first, {older.name}: it is judged silently")
     try:

@@ -107,8 +107,8 @@ def compared(older: Sequence[str], newer: Sequence[str], seconds: float) -> Outc
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         urls = [stack.enter_context(simulator([*common, *arguments])) for arguments in (older, newer)]
-        states = [state_of(name, url, folder) for name, url in zip(("a", "b"), urls, strict=True)]
-        found = interleaved(*states, plan(), Progress(_Silent(), tty=False), folder, seconds=seconds)
+        one, other = (state_of(name, url, folder) for name, url in zip(("a", "b"), urls, strict=True))
+        found = interleaved(one, other, plan(), Progress(_Silent(), tty=False), folder, seconds=seconds)
     rows = paired(found.loads)
     return Outcome([f"{row['figure']} {row['change']}" for row in rows if row["change"]], rows, found.seconds)
 

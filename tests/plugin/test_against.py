@@ -161,6 +161,24 @@ def test_an_older_server_that_does_not_answer_says_so_with_the_next_step(gate: G
     assert f"try: curl -v {url}/health" in run.text
 
 
+def test_a_server_under_test_that_does_not_answer_is_said_before_the_older_one_is_asked(gate: Gate) -> None:
+    with socket.socket() as taken, Simulated(["sim-model"]) as older:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        run = gate(f"--vllm-url={url}", f"--vllm-against-url={older.url}", *CHECKS)
+
+    assert run.exit == 20, run.text
+    assert "the older server first" not in run.text
+
+
+def test_own_tests_alone_leave_nothing_to_compare(gate: Gate) -> None:
+    own = "def test_it(vllm_server):\n    assert vllm_server.url\n"
+    run = gate("--vllm-profile=sim", "--vllm-against=sim", "test_own.py", files={"test_own.py": own})
+
+    assert run.exit == 0, run.text
+    assert "no check was selected, so nothing was asked of it" in " ".join(run.text.split())
+
+
 def test_an_older_server_that_dies_shows_nothing_and_no_worse_is_undecided(gate: Gate) -> None:
     run = gate(*SIM, "--vllm-against=sim", "--vllm-no-worse", files={"conftest.py": DIES})
 

@@ -55,7 +55,7 @@ def test_lines_of_a_terminal_stay_within_its_columns() -> None:
 
 @pytest.mark.parametrize("render", [html.render, markdown.render])
 def test_what_a_server_said_formats_nothing(render: Any) -> None:
-    text = render(document(with_(against=compared(was=HOSTILE))))
+    text = render(document(with_(against=compared(was=HOSTILE)))).replace(r"\<", "")  # escaped for Markdown
 
     assert "pwned" in text
     assert "<script>alert" not in text
