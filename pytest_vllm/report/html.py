@@ -86,7 +86,7 @@ def render(document: Mapping[str, Any]) -> str:
 
 def _older(document: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the tables of the comparison with an older server need; None without one."""
-    if "against" not in document:
+    if not document.get("against"):
         return None
     from pytest_vllm.report.compared_page import differences_of  # noqa: PLC0415 - it imports this module
 

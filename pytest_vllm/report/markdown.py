@@ -118,7 +118,7 @@ def _against(document: Mapping[str, Any]) -> str:
     """The comparison with an older server of the same run."""
     if why := document.get("against_why"):
         return f"Not compared with the older server: {plain(why)}."
-    if "against" not in document:
+    if not document.get("against"):
         return ""
     from pytest_vllm.report.compared import summary as compared  # noqa: PLC0415 - it imports this module
 

@@ -115,13 +115,13 @@ def test_a_start_that_takes_twice_as_long_is_told() -> None:
 
 
 def turns(ratio: float, seed: int, *, pairs: int = 8, noise: float = 0.02) -> list[tuple[float, float]]:
-    """Pairs of a busy machine: both sides drift together, each has its noise, one piece in ten stumbles."""
+    """Pairs of a busy machine: both sides drift together, each has its noise, one in twenty stumbles."""
     drawn = random.Random(seed)  # noqa: S311 - repeatable
     found = []
     for _ in range(pairs):
         shared = drawn.uniform(0.8, 1.2)
         sides = [
-            shared * drawn.lognormvariate(0.0, noise) * drawn.choices((1.0, 0.9, 0.8), (18, 1, 1))[0]
+            shared * drawn.lognormvariate(0.0, noise) * drawn.choices((1.0, 0.9, 0.8), (38, 1, 1))[0]
             for _ in range(2)
         ]
         found.append((40 * sides[0], 40 * ratio * sides[1]))
