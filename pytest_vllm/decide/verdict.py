@@ -216,8 +216,12 @@ def qualified(decision: Decision, *, doubts: Sequence[str] = (), partial: str = 
 SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
 #: Areas that judge loads: whatever is wrong with an answer shows in them, too.
 OF_LOADS = ("memory", "performance", "throughput", "soak")
+#: What looks at every answer, or asks for a bit of everything: a fault of any area shows in them, too.
+OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle"), ("answers.whole",)
 #: What a failing check of them weighs, measured with `tests.defects.matrix`.
-LOADS_WEIGH = 0.25
+LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
+#: Within the reason of a check that fails because it cannot read an answer: the fault is the answer's.
+MISREAD = "can't be judged, its answer is malformed"
 
 
 def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
@@ -225,20 +229,37 @@ def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
 
     One fault often shows in several areas. The area where it lies has most of its decided checks failing:
     areas are ranked by that share, checks keep their order within an area. A server that does not generate
-    fails everywhere: then the area that says so comes first. Areas of loads weigh less.
+    fails everywhere: then the area that says so comes first. Areas of loads weigh less, and less still those
+    that look at everything.
     """
     share = suspicion(failing, rows)
     silent = {r.area for r in failing if r.check in SIGNS_OF_LIFE}
     return sorted(failing, key=lambda r: (r.area not in silent, -share[r.area]))
 
 
-def suspicion(failing: Iterable[Result], rows: Iterable[Result]) -> dict[str, float]:
-    """Area -> which share of its decided checks fails, 0 to 1; for areas of loads a quarter of it."""
+def suspicion(failing: Sequence[Result], rows: Iterable[Result]) -> dict[str, float]:
+    """Area -> which share of its decided checks fails for what they look at, 0 to 1, weighed.
+
+    Where most of them fail for answers that they cannot read, the check of that comes first.
+    """
     decided = Counter(r.area for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
-    return {
-        area: number / max(1, decided[area]) * (LOADS_WEIGH if area in OF_LOADS else 1)
-        for area, number in Counter(r.area for r in failing).items()
-    }
+    found = dict.fromkeys((r.area for r in failing), 0.0)
+    misread = [one for one in failing if MISREAD in one.reason]
+    mostly = 2 * len(misread) >= len(failing)
+    for one in failing:
+        if mostly and one.check in EVERY_ANSWER:
+            found[one.area] += 1.0
+        elif MISREAD not in one.reason:
+            found[one.area] += _weight(one) / max(1, decided[one.area])
+    return found
+
+
+def _weight(one: Result) -> float:
+    if one.check in EVERY_ANSWER:
+        return EVERY_ANSWER_WEIGHS
+    if one.area in OF_EVERYTHING:
+        return EVERYTHING_WEIGHS
+    return LOADS_WEIGH if one.area in OF_LOADS else 1.0
 
 
 def _no_go(failed: tuple[Result, ...], own_failures: int, *, strict: bool) -> str:
