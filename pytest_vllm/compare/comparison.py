@@ -10,7 +10,7 @@ from pytest_vllm.compare.difference import Difference, Weight, ordered
 from pytest_vllm.compare.identity import incomparable, other_load, other_machine, this_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 FORMAT = "pytest-vllm-comparison"
 FORMAT_VERSION = 1
@@ -20,13 +20,19 @@ class NotComparableError(ValueError):
     """Two runs that say nothing about each other; the message says why."""
 
 
-def compare(before: Mapping[str, Any], after: Mapping[str, Any], profiles: tuple[str, str]) -> dict[str, Any]:
+def compare(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    profiles: tuple[str, str],
+    turns: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]] | None = None,
+) -> dict[str, Any]:
     """Compare a profile of one run with a profile of another.
 
     Args:
         before: the extract of the older run.
         after: the extract of the newer one.
         profiles: which profile of each.
+        turns: speeds of both measured in turns, as `figures.paired` takes them; None where there are none.
 
     Returns:
         the document: `before` and `after` (who was tested), `answer` (`breaks`: whether something breaks
@@ -45,7 +51,9 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any], profiles: tuple
     not_compared: dict[str, str] = {}
     if why := other_machine(was, now):
         not_compared |= dict.fromkeys(("speeds", "sizes", "answers"), why)
-    if why := this_machine(was, now):
+    if turns is not None:
+        not_compared.pop("speeds", None)
+    elif why := this_machine(was, now):
         not_compared["speeds"] = why
     if why := other_load(was, now):
         not_compared["answers"] = why
@@ -54,7 +62,7 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any], profiles: tuple
     if partial or len(tiers) > 1:
         why = "one of the runs left checks out" if partial else "the runs were of different tiers"
         not_compared["new and gone checks"] = why
-    rows = [] if "speeds" in not_compared else _speeds(one, other)
+    rows = [] if "speeds" in not_compared else _speeds(one, other, turns)
     if not rows and "speeds" not in not_compared:
         not_compared["speeds"] = "the runs did not measure the same loads"
     said = None if "answers" in not_compared else greedy.compared(one["observed"], other["observed"])
@@ -64,7 +72,7 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any], profiles: tuple
         *served.differences(one["observed"], other["observed"], (was["version"], now["version"])),
         *settings.differences(was, now),
         *(greedy.differences(said) if said else ()),
-        *(() if "sizes" in not_compared else figures.differences(rows, one, other)),
+        *(figures.changes(rows) if "sizes" in not_compared else figures.differences(rows, one, other)),
     ]
     return {
         "format": FORMAT,
@@ -98,7 +106,13 @@ def answer(found: list[Difference]) -> dict[str, Any]:
 _WORDS = {Weight.BEHAVIOUR: "of behaviour", Weight.SPEED: "of speed", Weight.INFO: "for information"}
 
 
-def _speeds(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _speeds(
+    one: Mapping[str, Any],
+    other: Mapping[str, Any],
+    turns: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]] | None,
+) -> list[dict[str, Any]]:
+    if turns is not None:  # what was measured apart says less of the same
+        return figures.paired(turns)
     rows = figures.speeds(one.get("loads", {}), other.get("loads", {}))
     simulated = one["identity"]["simulated"]
     lone = figures.alone(one["observed"]["alone"], other["observed"]["alone"], simulated=simulated)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.compare.difference import Difference, Weight
-from pytest_vllm.measure.statistics import Interval, paired_interval
+from pytest_vllm.measure.statistics import Interval, mean_interval, paired_interval, steady_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +28,8 @@ TIMES = ("ttft", "ttft-cached", "tpot", "e2e")
 #: Figures that say what another one says.
 _SAME_AS = {"tpot": "decode-tok-s", "ttft-cached": "ttft"}
 _DRAWN = re.compile(r"[0-9a-f]{6,}")
+#: Pairs of measurements in turns that a ratio needs, and so many of them that those far out are cut off.
+LEAST_PAIRS, MANY_PAIRS = 4, 8
 #: Requests alone on the server: how many are needed, and by how much all of them must differ.
 PAIRS, ALONE_LEAST = 12, 0.25
 #: Figure -> (what it is, unit, share that counts, whether less is worse, consequence).
@@ -84,12 +86,48 @@ def _speed(load: str, name: str, was: Interval, now: Interval, many: int, *, why
     if why or not _usable(was) or not _usable(now):
         return {**row, "why": why or "too few values"}
     ratio = _ratio(now, was, ERROR / many)
-    change = ""
-    if ratio.low > 1 + LEAST:
-        change = "slower" if name in TIMES else "faster"
-    elif ratio.high < 1 - LEAST:
-        change = "faster" if name in TIMES else "slower"
-    return {**row, "ratio": _ends(ratio), "change": change}
+    return {**row, "ratio": _ends(ratio), "change": _change(name, ratio, LEAST)}
+
+
+def paired(loads: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> list[dict[str, Any]]:
+    """Speeds of two servers that were measured in turns, as rows like those of `speeds`.
+
+    Args:
+        loads: load -> figure -> (before, after) of each pair, in order of time.
+    """
+    every = [(load, name, pairs) for load, found in loads.items() for name, pairs in found.items()]
+    return [_paired(load, name, pairs, len(every)) for load, name, pairs in every]
+
+
+def _paired(load: str, name: str, pairs: Sequence[tuple[float, float]], many: int) -> dict[str, Any]:
+    sides = [[pair[side] for pair in pairs] for side in (0, 1)]
+    means = [
+        {"value": round(fmean(values), 6), "low": None, "high": None, "n": len(values)} for values in sides
+    ]
+    row: dict[str, Any] = {
+        "load": load,
+        "figure": name,
+        "before": means[0],
+        "after": means[1],
+        "ratio": None,
+        "change": "",
+        "why": "",
+    }
+    if len(pairs) < LEAST_PAIRS:
+        return {**row, "why": f"{len(pairs)} pairs are too few: {LEAST_PAIRS} are the least"}
+    logs = [math.log(after / before) for before, after in pairs]
+    estimate = steady_interval if len(pairs) >= MANY_PAIRS else mean_interval
+    ratio = estimate(logs, ERROR / many).map(math.exp)
+    return {**row, "ratio": _ends(ratio), "change": _change(name, ratio, LEAST)}
+
+
+def _change(name: str, ratio: Interval, least: float) -> str:
+    """`slower`, `faster`, or empty where that is not sure."""
+    if ratio.low > 1 + least:
+        return "slower" if name in TIMES else "faster"
+    if ratio.high < 1 - least:
+        return "faster" if name in TIMES else "slower"
+    return ""
 
 
 def alone(
@@ -132,6 +170,18 @@ def sizes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str,
     return rows
 
 
+def changes(rows: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
+    """Speeds that changed for sure, of rows of `speeds`, `paired` and `alone`."""
+    changed = {(row["load"], row["figure"]) for row in rows if row["change"]}
+    for row in rows:
+        again = (row["load"], _SAME_AS.get(row["figure"], "")) in changed
+        if row["change"] and not again:
+            ratio = row["ratio"]
+            means = f"{row['change']}: {ratio['value']:.3f} times ({ratio['low']:.3f} to {ratio['high']:.3f})"
+            what = f"{row['figure']} of {row['load']}"
+            yield Difference(Weight.SPEED, "speed", what, figure(row["before"]), figure(row["after"]), means)
+
+
 def differences(
     rows: Sequence[Mapping[str, Any]], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Iterator[Difference]:
@@ -142,14 +192,7 @@ def differences(
         before: a profile's part of an extract.
         after: and the one that is compared with it.
     """
-    changed = {(row["load"], row["figure"]) for row in rows if row["change"]}
-    for row in rows:
-        again = (row["load"], _SAME_AS.get(row["figure"], "")) in changed
-        if row["change"] and not again:
-            ratio = row["ratio"]
-            means = f"{row['change']}: {ratio['value']:.3f} times ({ratio['low']:.3f} to {ratio['high']:.3f})"
-            what = f"{row['figure']} of {row['load']}"
-            yield Difference(Weight.SPEED, "speed", what, figure(row["before"]), figure(row["after"]), means)
+    yield from changes(rows)
     yield from _start(before, after)
     for name, (what, unit, share, less_is_worse, means) in SIZES.items():
         was, now = before["figures"].get(name), after["figures"].get(name)

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.baseline import HOLDS, WRONG
-from pytest_vllm.decide.verdict import Level, Result, Verdict
+from pytest_vllm.decide.verdict import Answer, Level, Result, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_vllm.decide.baseline import Baseline
+    from pytest_vllm.decide.verdict import Decision
 
 MOST = 5
 
@@ -44,6 +45,21 @@ def excused(result: Result, baseline: Baseline | None, *, strict: bool = False) 
         reason = f"{why}; save a new baseline if that is meant"
         return replace(result, verdict=Verdict.UNDECIDED, reason=reason)
     return result
+
+
+def worsened(decision: Decision, worse: Sequence[str]) -> Decision:
+    """The decision of a run that is to be no worse than an older server, where something else is worse.
+
+    Args:
+        decision: of the checks.
+        worse: what is worse beside them, each in words.
+    """
+    if not worse:
+        return decision
+    more = f" and {len(worse) - MOST} more" if len(worse) > MOST else ""
+    why = f"worse than the older server: {'; '.join(worse[:MOST])}{more}"
+    beside = decision.why if decision.answer is Answer.NO_GO else f"of the checks alone: {decision.why}"
+    return replace(decision, answer=Answer.NO_GO, why=f"{why}; {beside}")
 
 
 def unneeded(result: Result) -> Result:

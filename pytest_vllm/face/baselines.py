@@ -46,10 +46,12 @@ def read_baselines(options: Options, profiles: Iterable[str]) -> dict[str, Basel
     Raises pytest.UsageError where there are none.
     """
     path = options.baseline
+    if options.no_worse and path is None and options.compares:
+        return {}  # what the older server shows
     if options.no_worse and path is None:
         raise pytest.UsageError(
             "--vllm-no-worse needs a run to be no worse than: add --vllm-baseline=FILE (a saved baseline, "
-            "a run folder, or last-good)"
+            "a run folder, or last-good), or --vllm-against-url=URL for an older server"
         )
     if path is None:
         return {}
@@ -89,6 +91,9 @@ def refuse_unknown(path: Path | None, known: Mapping[str, Baseline], profiles: I
 def refuse_other_model(session: GateSession, name: str) -> None:
     """Raise pytest.UsageError where a profile's baseline was taken of another model."""
     before = session.baselines.get(name)
+    if session.older is not None:
+        _refuse_unlike(session, name)
+        return
     now = session.state(name).server.model
     simulated = session.state(name).server.simulated
     if session.options.no_worse and before is not None and before.simulated != simulated:
@@ -101,6 +106,19 @@ def refuse_other_model(session: GateSession, name: str) -> None:
             f"--vllm-baseline={session.options.baseline}: {name} was {before.model} when it was saved and "
             f"serves {now} now, and two models are not compared; give the baseline of {now}, or save one "
             "with --vllm-save-baseline"
+        )
+
+
+def _refuse_unlike(session: GateSession, name: str) -> None:
+    before, now = session.baselines.get(name), session.state(name).server
+    if before is None or name not in session.profiles:
+        return
+    one, other = (before.model, before.simulated), (now.model, now.simulated)
+    if one != other:
+        told = [f"{model or 'an unknown model'} on {_kind(simulated)}" for model, simulated in (one, other)]
+        raise pytest.UsageError(
+            f"not comparable: the older server serves {told[0]}, the one under test {told[1]}; give a server "
+            "of the same kind and model, or leave --vllm-against… out"
         )
 
 

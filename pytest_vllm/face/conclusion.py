@@ -64,6 +64,10 @@ def header(session: GateSession, config: pytest.Config) -> list[str]:
     profiles = session.profiles.values()
     lines = terminal.header_lines(profiles, session.reports, session.options, style=style_of(config))
     notes = [f"vllm: {note}" for note in session.notes]
+    if session.older is not None:
+        how = "in turns" if session.older.together else "one after the other"
+        older = terminal.origin_line(session.older.profile, style=style_of(config))
+        notes.append(f"vllm: compared with {older}; speeds are measured {how}")
     return [*lines, *_proxies(session), *notes, *_preflight(session, config)]
 
 
@@ -91,13 +95,18 @@ def _preflight(session: GateSession, config: pytest.Config) -> list[str]:
     return [f"vllm: preflight  {line}" for rows in found.values() for line in rows]
 
 
+def carry(report: pytest.TestReport, result: Result) -> None:
+    """Let a test report carry a result and have its outcome, without anything to read."""
+    outcome, *_ = judge.SHOWN[result.verdict]
+    report.outcome = outcome  # type: ignore[assignment]
+    report.vllm_result = judge.to_wire(result)  # type: ignore[attr-defined]
+
+
 def show(
     report: pytest.TestReport, result: Result, session: GateSession, config: pytest.Config, *, python: bool
 ) -> None:
     """Let a test report carry a result and read as its verdict."""
-    outcome, *_ = judge.SHOWN[result.verdict]
-    report.outcome = outcome  # type: ignore[assignment]
-    report.vllm_result = judge.to_wire(result)  # type: ignore[attr-defined]
+    carry(report, result)
     path, line, _ = report.location
     report.location = (path, line, result.check)
     if result.verdict is Verdict.NOT_RUN:
@@ -197,6 +206,10 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         comparisons=comparisons(session, results),
         doubts=tuple(doubts),
     )
+    if session.older is not None:
+        from pytest_vllm.face.compared import with_older  # noqa: PLC0415 - few runs compare two servers
+
+        record = with_older(session, record, as_run)
     session.record = record
     try:
         save_baseline(session, results)
@@ -204,7 +217,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         session.unwritten[str(session.options.save_baseline)] = str(error)
     _write(record, session)
     write_extract(session, record)
-    return decision.exit_code
+    return record.exit_code
 
 
 def _unsaid_deaths(session: GateSession, results: Sequence[Result]) -> list[str]:
@@ -296,7 +309,7 @@ def _kept(session: GateSession, name: str) -> tuple[str, ...]:
 
 def _opened(session: GateSession) -> list[str]:
     if session.gate is not None:
-        return list(session.gate.states)
+        return [name for name in session.gate.states if name in session.profiles]
     return list(session.profiles)
 
 

@@ -12,11 +12,11 @@ from pytest_vllm.decide.baseline import raw
 from pytest_vllm.locate import own_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_vllm.decide.verdict import Result
+    from pytest_vllm.decide.verdict import Decision, Result
     from pytest_vllm.face.session import GateSession
-    from pytest_vllm.report.record import BootFailure, RunRecord
+    from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun
     from pytest_vllm.run.state import ServerState
 
 DRIVER = Path("/proc/driver/nvidia/version")
@@ -30,9 +30,12 @@ def write_extract(session: GateSession, record: RunRecord) -> None:
     from pytest_vllm.compare import extract, kept  # noqa: PLC0415 - only a run that ends pays for it
 
     try:
-        profiles = {name: _part(session, record, name) for name in record.servers}
+        profiles = {
+            name: part_of(session, run, record.results, record.decision_of(name))
+            for name, run in record.servers.items()
+        }
         profiles |= {one.profile: _not_booted(one) for one in record.boot_failures}
-        document = session.redactor.value(extract.assembled(_run(session, record), profiles))
+        document = session.redactor.value(extract.assembled(about(session, record), profiles))
         session.make_reports()
         kept.write(session.reports, document)
         if not session.replaying:
@@ -41,7 +44,8 @@ def write_extract(session: GateSession, record: RunRecord) -> None:
         session.unwritten[kept.FILE] = f"{type(error).__name__}: {error}"
 
 
-def _run(session: GateSession, record: RunRecord) -> dict[str, Any]:
+def about(session: GateSession, record: RunRecord) -> dict[str, Any]:
+    """What an extract says of the whole run."""
     return {
         "id": record.run_id,
         "started": record.started.isoformat(),
@@ -53,23 +57,33 @@ def _run(session: GateSession, record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _part(session: GateSession, record: RunRecord, name: str) -> dict[str, Any]:
+def part_of(
+    session: GateSession, run: ServerRun, results: Iterable[Result], decision: Decision
+) -> dict[str, Any]:
+    """What an extract holds of one server.
+
+    Args:
+        session: this run.
+        run: the server.
+        results: judged checks, of this server among others.
+        decision: the answer for it.
+    """
     from pytest_vllm.compare import extract  # noqa: PLC0415
     from pytest_vllm.compare.identity import identity  # noqa: PLC0415
     from pytest_vllm.face.baselines import loads_of  # noqa: PLC0415
 
-    state, run = session.state(name), record.servers[name]
+    name = run.server.profile
+    state = session.state(name)
     log = [line for _, line in run.log]
     facts = {**_figures(log), **state.facts}
-    decision = record.decision_of(name)
     served = state.profile.server
-    about = {
+    told = {
         "hardware": state.profile.hardware or "",
         "path": served.model or "",
         "revision": "",
         "env": list(served.env),
     }
-    rows: Sequence[Result] = [raw(row) for row in record.results if row.profile == name]
+    rows: Sequence[Result] = [raw(row) for row in results if row.profile == name]
     return {
         "answer": str(decision.answer),
         "why": decision.why,
@@ -77,7 +91,7 @@ def _part(session: GateSession, record: RunRecord, name: str) -> dict[str, Any]:
             state.server,
             run.recordings,
             facts=facts,
-            profile=about,
+            profile=told,
             suite=own_version(),
             machine=_machine(state),
         ),

@@ -53,7 +53,7 @@ def vllm_profile_name(vllm_session: GateSession) -> str:
 @pytest.fixture(scope="session")
 def vllm_profile(vllm_session: GateSession, vllm_profile_name: str) -> Profile:
     """The profile under test, as loaded."""
-    return vllm_session.profiles[vllm_profile_name]
+    return vllm_session.every_profile[vllm_profile_name]
 
 
 @pytest.fixture(scope="session")

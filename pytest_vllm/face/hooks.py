@@ -80,11 +80,16 @@ class GatePlugin:
             ) from None
         terminal = closing.writer_of(session.config)
         progress = Progress(terminal, tty=sys.stdout.isatty() and terminal.hasmarkup)
-        ours.gate = Gate(ours.context(progress), ours.profiles)
+        aside = frozenset([ours.older.name] if ours.older else [])
+        ours.gate = Gate(ours.context(progress), ours.every_profile, aside)
         ours.open_late = self._open_late
         with progress, ours.gate:
             gc.freeze()  # what was collected stays; searching it again and again takes a second
             try:
+                if ours.older is not None:
+                    from pytest_vllm.face.olderrun import record_older  # noqa: PLC0415 - few runs compare
+
+                    record_older(ours, session.items)
                 if session.items:
                     self._open_for(session.items[0], session.items)
                 gc.freeze()
@@ -157,6 +162,9 @@ class GatePlugin:
         state = self._state(item)
         file = "" if own.is_bundled(item) else own.own_file(item)
         result = judge.judge(item, spec, call, state, item.stash.get(OBSERVED, {}), file=file)
+        if self.session.serving:  # the older server's: nothing of it is shown
+            closing.carry(report, result)
+            return report
         if self.session.options.no_worse:
             before = self.session.baselines.get(result.profile)
             result = excused(result, before, strict=self.session.options.strict)
@@ -247,15 +255,21 @@ class GatePlugin:
         mine = self._items_of(name, items)
         if not any(map(selection.needs_server, mine)):
             return
-        gate.close_all()
+        self._make_room()
         self._boot(name, wanted(mine), measured_by(mine))
 
     def _open_late(self, name: str) -> None:
         """Start a server that no item was known to want before it ran."""
         gate = self.session.gate
         assert gate is not None  # noqa: S101 - opened by the run loop
-        gate.close_all()
+        self._make_room()
         self._boot(name, {}, {})
+
+    def _make_room(self) -> None:
+        """Stop what runs, but for an older server that may live beside the one under test."""
+        gate, older = self.session.gate, self.session.older
+        assert gate is not None  # noqa: S101 - opened by the run loop
+        gate.close_all(but=older.name if older is not None and older.together else "")
 
     def _boot(self, name: str, wants: Mapping[str, Any], measures: Mapping[str, Any]) -> None:
         gate = self.session.gate
@@ -263,6 +277,9 @@ class GatePlugin:
         try:
             gate.open(name, wants, measures)
             refuse_other_model(self.session, name)
+            older = self.session.older
+            if older is not None and older.together and not older.trouble:
+                older.measured = gate.interleave(older.name, name, measures)
         except BootError as error:
             closing.say_not_booted(self.session, name, error, self.config)
             pytest.exit(f"vllm: {name} did not boot", returncode=EXIT_NO_BOOT)

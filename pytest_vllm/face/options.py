@@ -46,6 +46,8 @@ FIXTURES = (
 LAST_GOOD = "last-good"
 #: What passing own tests are without any check: a GO, or only pytest's own exit status.
 OWN_TESTS = ("count", "report")
+#: What names the older server that a run is compared with.
+AGAINST = ("against", "against-url", "against-image")
 LAUNCHERS = ("docker", "podman", "process", "attach", "sim")
 
 
@@ -83,6 +85,14 @@ class Options:
     baseline: Path | None = None
     save_baseline: Path | None = None
     no_worse: bool = False
+    against: str | None = None
+    against_url: str | None = None
+    against_image: str | None = None
+
+    @property
+    def compares(self) -> bool:
+        """Whether an older server is recorded too, and compared with the one under test."""
+        return bool(self.against or self.against_url or self.against_image)
 
     @property
     def only_looks(self) -> bool:
@@ -171,6 +181,9 @@ def add_options(parser: pytest.Parser) -> None:
         "baseline", "compare every verdict with this saved baseline, run folder, or last-good", metavar="FILE"
     )
     add.flag("no-worse", "what failed in --vllm-baseline and still fails is reported and does not count")
+    add.one("against-url", "compare with the older server that runs at this URL", metavar="URL")
+    add.one("against", "compare with the server of this profile, booted too", metavar="NAME")
+    add.one("against-image", "compare with this image under the same profile, booted too", metavar="REF")
     add.one("save-baseline", "save this run's verdicts as a baseline", metavar="FILE")
     add.one(
         "own-tests",
@@ -218,6 +231,9 @@ def read_options(config: pytest.Config) -> Options:
         baseline=_baseline(config, read("baseline")),
         save_baseline=_path(config, read("save-baseline")),
         no_worse=bool(read("no-worse")),
+        against=read("against"),
+        against_url=read("against-url"),
+        against_image=read("against-image"),
         own_tests=_chosen("own-tests", read("own-tests"), OWN_TESTS),
         suites=bool(read("suites")),
     )
@@ -228,12 +244,18 @@ def _one_source(config: pytest.Config, read: Any) -> None:
 
     What an ini file says of a server is for runs that ask for nothing else.
     """
-    live = [name for name in ("profile", "url", "from") if config.getoption(_dest(name))]
+    older = [name for name in AGAINST if config.getoption(_dest(name))]
+    live = [name for name in ("profile", "url", "from") if config.getoption(_dest(name))] + older
     if live and read("replay"):
         named = " and ".join(f"--vllm-{name}" for name in live)
         raise pytest.UsageError(
             f"--vllm-replay judges recordings, {named} a server: leave one of them out, "
             "or the answers of one would be taken for the other's"
+        )
+    if older and not any(read(name) for name in ("profile", "url", "from")):
+        raise pytest.UsageError(
+            f"--vllm-{older[0]} names the older server: name the one under test too, by --vllm-profile=NAME "
+            "or --vllm-url=URL"
         )
 
 

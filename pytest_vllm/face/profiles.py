@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -45,11 +46,7 @@ def load_profiles(options: Options, rootdir: Path, notes: list[str]) -> dict[str
             return _replayed(options.replay)
         if options.service and not options.source:
             raise pytest.UsageError("--vllm-service names a server of a file: pass --vllm-from=FILE too")
-        names = options.profiles or ((_ATTACHED,) if options.url and not options.source else ())
-        bases = [_base(name, rootdir) for name in names]
-        bases += [_imported(options, notes)] if options.source else []
-        hardware = _hardware(options.hardware, rootdir)
-        loaded = [_adjusted(profile, options, hardware) for profile in bases]
+        loaded = _adjusted_all(_bases(options, rootdir, notes), options, rootdir)
     except ProfileError as error:
         raise pytest.UsageError(str(error)) from error
     if any(one.measure.locust or one.measure.locust_elsewhere for one in loaded) and not available():
@@ -60,6 +57,43 @@ def load_profiles(options: Options, rootdir: Path, notes: list[str]) -> dict[str
 
 
 _ATTACHED = "attached"
+
+
+def load_older(options: Options, rootdir: Path, newer: Profile) -> Profile | None:
+    """The profile of the server that this run is compared with; None without one.
+
+    What the command line changes holds for both, but for what names the one under test: URL, image, defects.
+    Raises pytest.UsageError on a bad one.
+    """
+    if not options.compares:
+        return None
+    own = replace(options, url=None, image=options.against_image, defects=())
+    try:
+        if options.against:
+            base = _base(options.against, rootdir)
+        else:
+            base = _bases(options, rootdir, [])[0].model_copy(update={"defects": []})
+        if options.against_url:
+            own = replace(own, url=options.against_url, launcher=None)
+            unknown_version = {"server": base.server.model_copy(update={"version": None})}
+            expect = base.expect.model_copy(update={"version": None})
+            base = base.model_copy(update={**unknown_version, "expect": expect})
+        (found,) = _adjusted_all([base], own, rootdir)
+    except ProfileError as error:
+        raise pytest.UsageError(str(error)) from error
+    name = found.name if found.name != newer.name else f"{newer.name}-before"
+    return found.model_copy(update={"name": name})
+
+
+def _bases(options: Options, rootdir: Path, notes: list[str]) -> list[Profile]:
+    names = options.profiles or ((_ATTACHED,) if options.url and not options.source else ())
+    bases = [_base(name, rootdir) for name in names]
+    return [*bases, *([_imported(options, notes)] if options.source else [])]
+
+
+def _adjusted_all(bases: Sequence[Profile], options: Options, rootdir: Path) -> list[Profile]:
+    hardware = _hardware(options.hardware, rootdir)
+    return [_adjusted(profile, options, hardware) for profile in bases]
 
 
 def _base(name: str, rootdir: Path) -> Profile:

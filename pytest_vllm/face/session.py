@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.decide.baseline import Baseline
     from pytest_vllm.decide.verdict import Result
+    from pytest_vllm.face.older import Older
     from pytest_vllm.face.options import Options
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.report.progress import Progress
@@ -77,6 +78,8 @@ class GateSession:
         rootdir: where the person's own profiles, hardware and models lie.
         notes: what the header tells of how the profiles came about.
         open_late: starts a profile's server while tests run; None where nothing is started.
+        older: the server that this run is compared with, and what it showed; None without one.
+        serving: whose server items without a parameter run on now; empty: the first profile's.
     """
 
     options: Options
@@ -99,6 +102,8 @@ class GateSession:
     unwritten: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     open_late: Callable[[str], None] | None = None
+    older: Older | None = None
+    serving: str = ""
     _states: dict[str, ServerState] = field(default_factory=dict)
     rootdir: Path = field(default_factory=Path.cwd)
     _recordings: dict[str, Recordings] = field(default_factory=dict)
@@ -112,12 +117,17 @@ class GateSession:
     @property
     def default_profile(self) -> str:
         """The profile of items that are not parametrised."""
-        return next(iter(self.profiles), "")
+        return self.serving or next(iter(self.profiles), "")
+
+    @property
+    def every_profile(self) -> dict[str, Profile]:
+        """The profiles under test, and that of the older server."""
+        return {**self.profiles, **({self.older.name: self.older.profile} if self.older else {})}
 
     @cached_property
     def redactor(self) -> Redactor:
         """Takes the secrets of every profile out of what is shown or kept."""
-        return Redactor(secrets_in(self.profiles.values()))
+        return Redactor(secrets_in(self.every_profile.values()))
 
     @cached_property
     def replaying(self) -> bool:
@@ -175,7 +185,7 @@ class GateSession:
 
     def profile(self, item: pytest.Item) -> Profile:
         """The profile that an item runs on."""
-        return self.profiles[profile_of(item, self.default_profile)]
+        return self.every_profile[profile_of(item, self.default_profile)]
 
     def state(self, name: str) -> ServerState:
         """A profile's server, started where a test asks for it by name only while it runs.
@@ -217,6 +227,10 @@ def open_session(config: pytest.Config, options: Options) -> GateSession:
     session = GateSession(options, folder, profiles, reports, notes=notes)
     session.rootdir = config.rootpath
     session.worker = hasattr(config, "workerinput")
+    if options.compares and not session.replaying:
+        from pytest_vllm.face.against import older_of  # noqa: PLC0415 - few runs compare two servers
+
+        session.older = older_of(config, options, profiles)
     session.baselines = read_baselines(options, profiles)
     refuse_unknown(options.baseline, session.baselines, profiles)
     if session.replaying:

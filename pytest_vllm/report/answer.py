@@ -77,7 +77,7 @@ def detail_lines(
     if brief and len(named) > BRIEF:
         named[BRIEF:] = [f"{'':{LABEL}}… {len(named) - BRIEF} more lines in report.html"]
     lines += named
-    lines += _comparisons(record, style)
+    lines += _comparisons(record, redactor, style)
     return [*lines, *_phases(record, redactor, style)]
 
 
@@ -190,8 +190,13 @@ def _lists(record: RunRecord, results: Sequence[Result], redactor: Redactor, sty
     return [*lines, *_waived(record, of[Verdict.WAIVED], redactor, style, several=several)]
 
 
-def _comparisons(record: RunRecord, style: Style) -> list[str]:
+def _comparisons(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
     """What changed against the baseline: broken and fixed checks by name, the rest as counts."""
+    if record.against is not None or record.against_why:
+        from pytest_vllm.report.compared import beside  # noqa: PLC0415 - few runs compare two servers
+
+        document = None if record.against is None else redactor.value(dict(record.against))
+        return beside(document, redactor.text(record.against_why), style.width)
     lines = []
     for one in record.comparisons:
         before, server = one.baseline, record.servers[one.baseline.profile].server

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 WIDTH = 100
 #: Differences of each weight that are shown; JSON has them all.
 MOST = 25
+#: Differences that a run of two servers prints of each weight.
+SHOWN = {"breaks clients": 10, "speed": 10, "behaviour": 5}
+HEAD = "| what | before | after | consequence |\n|---|---|---|---|\n"
+SPEED_HEAD = "| load | figure | before | after | ratio |\n|---|---|---:|---:|---:|\n"
 HEAVY = ("breaks clients", "behaviour", "speed")
 TITLES = {
     "breaks clients": "Breaks clients",
@@ -45,6 +49,58 @@ def text(document: Mapping[str, Any], *, every: bool = False) -> str:
     return "\n".join(printable(line) for line in lines) + "\n"
 
 
+def beside(document: Mapping[str, Any] | None, why: str, width: int) -> list[str]:
+    """The comparison with an older server under a verdict: what weighs most of it, and the speeds.
+
+    Args:
+        document: the comparison; None where there is none.
+        why: why there is none.
+        width: columns.
+    """
+    if document is None:
+        return wrap(printable(f"not compared with the older server: {why}"), width)
+    lines = wrap(printable(f"compared with {who(document['before'])}"), width)
+    lines += _indented(document["answer"]["text"], width)
+    for weight, most in SHOWN.items():
+        rows = of(document, weight)
+        lines += [f"  {TITLES[weight]}: {len(rows)}"] if rows else []
+        lines += [piece for row in rows[:most] for line in _lines(row) for piece in _hung(line, width)]
+        lines += [f"    … {len(rows) - most} more in report.html"] if len(rows) > most else []
+    for what, why_not in document["not_compared"].items():
+        lines += _indented(f"not compared: {what}, because {why_not}", width)
+    return [clip(printable(line), width) for line in [*lines, *_speed_lines(document)[1:]]]
+
+
+def _hung(line: str, width: int) -> list[str]:
+    """A line of a list, what does not fit below it."""
+    text = line.lstrip()
+    begin = len(line) - len(text) + 2
+    first, *rest = wrap(printable(text), width - begin - 2)
+    return [f"{' ' * begin}{first}", *(f"{' ' * (begin + 2)}{one}" for one in rest)]
+
+
+def _indented(text: str, width: int) -> list[str]:
+    return [f"  {line}" for line in wrap(printable(text), width - 2)]
+
+
+def summary(document: Mapping[str, Any]) -> str:
+    """The same for a CI job's page: a table of what weighs most, and the speeds."""
+    rows = [row for weight, most in SHOWN.items() for row in of(document, weight)[:most]]
+    left = sum(len(of(document, weight)) for weight in SHOWN) - len(rows)
+    blocks = [
+        f"### Compared with {plain(who(document['before']))}",
+        f"{plain(document['answer']['text'])}.",
+    ]
+    if rows:
+        lines = [_row(row) for row in rows]
+        lines += [f"| … {left} more in report.html |  |  |  |"] if left else []
+        blocks.append(HEAD + "\n".join(lines))
+    if document["speeds"]:
+        cells = [f"| {' | '.join(map(plain, row))} |" for row in speed_cells(document["speeds"][:MOST])]
+        blocks.append(SPEED_HEAD + "\n".join(cells))
+    return "\n\n".join(blocks)
+
+
 def markdown(document: Mapping[str, Any]) -> str:
     """The comparison for a CI summary."""
     blocks = [f"## {plain(document['answer']['text'])}"]
@@ -59,16 +115,14 @@ def markdown(document: Mapping[str, Any]) -> str:
         if rows:
             lines = [_row(row) for row in rows[:MOST]]
             lines += [f"| … {len(rows) - MOST} more |  |  |  |"] if len(rows) > MOST else []
-            head = "| what | before | after | consequence |\n|---|---|---|---|\n"
-            table = head + "\n".join(lines)
+            table = HEAD + "\n".join(lines)
             if weight in HEAVY:
                 blocks.append(f"### {title}: {len(rows)}\n\n{table}")
             else:
                 blocks.append(f"<details><summary>{title}: {len(rows)}</summary>\n\n{table}\n\n</details>")
     if document["speeds"]:
-        head = "| load | figure | before | after | ratio |\n|---|---|---:|---:|---:|\n"
         lines = [f"| {' | '.join(map(plain, cells))} |" for cells in speed_cells(document["speeds"])]
-        blocks.append("### Speeds\n\n" + head + "\n".join(lines[: 2 * MOST]))
+        blocks.append("### Speeds\n\n" + SPEED_HEAD + "\n".join(lines[: 2 * MOST]))
     if document["greedy"]:
         blocks.append(f"Greedy answers: {plain(greedy(document['greedy']))}")
     return "\n\n".join(blocks) + "\n"

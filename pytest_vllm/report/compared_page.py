@@ -18,13 +18,23 @@ STYLE = """h2.inline { display: inline; } summary { margin-top: 1.5rem; }
 
 def page(document: Mapping[str, Any]) -> str:
     """The HTML page of a comparison (`compare.comparison`)."""
-    groups = [(title, of(document, weight), weight in HEAVY) for weight, title in TITLES.items()]
     return rendered(
         "compared.html.j2",
         document,
         style=STYLE,
         sides={side: who(document[side]) for side in ("before", "after")},
-        groups=[group for group in groups if group[1]],
-        speed_rows=list(speed_cells(document["speeds"])),
-        said=greedy(document["greedy"]) if document["greedy"] else "",
+        differences_of=differences_of(document),
     )
+
+
+def differences_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the tables of a comparison need, in its page and in the report of a run of two servers."""
+    groups = [(title, of(document, weight), weight in HEAVY) for weight, title in TITLES.items()]
+    return {
+        "groups": [group for group in groups if group[1]],
+        "speed_rows": list(speed_cells(document["speeds"])),
+        "sizes": document["sizes"],
+        "greedy": document["greedy"],
+        "said": greedy(document["greedy"]) if document["greedy"] else "",
+        "who": who(document["before"]),
+    }

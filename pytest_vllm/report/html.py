@@ -79,8 +79,18 @@ def render(document: Mapping[str, Any]) -> str:
             one["profile"]: [Markup(plot) for plot in plots(one.get("plots", {}))]  # noqa: S704 - escaped there
             for one in document["servers"]
         },
+        older=_older(document),
         timelines={one["profile"]: Markup(timeline(one["exchanges"])) for one in document["servers"]},  # noqa: S704 - escaped there
     )
+
+
+def _older(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the tables of the comparison with an older server need; None without one."""
+    if not document.get("against"):
+        return None
+    from pytest_vllm.report.compared_page import differences_of  # noqa: PLC0415 - it imports this module
+
+    return differences_of(document["against"])
 
 
 def _passed(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:

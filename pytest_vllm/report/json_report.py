@@ -81,6 +81,8 @@ def document(record: RunRecord, redactor: Redactor, curl: CurlWriter) -> dict[st
             "waivers": [_waiver(use) for use in summary.waiver_uses(record)],
             "comparisons": [_comparison(one) for one in record.comparisons],
             "causes": [_cause(one, servers.get(one.first.profile)) for one in record.causes],
+            "against": record.against,
+            "against_why": record.against_why,
         }
     )
     return redacted

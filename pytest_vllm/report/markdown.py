@@ -39,6 +39,7 @@ def render(document: Mapping[str, Any]) -> str:
         *_deaths(document),
         *_causes(document),
         _table(document),
+        _against(document),
     ]
     head = "\n\n".join(block for block in blocks if block)
     tail = _within(_tail(document), TAIL, "… more in report.html")
@@ -111,6 +112,17 @@ def _causes(document: Mapping[str, Any]) -> list[str]:
     left = len(found) - MOST_CAUSES
     more = [f"… {count(left, 'more cause')} in report.html"] if left > 0 else []
     return ["\n".join([f"### {count(len(found), 'cause')}, {count(checks, 'check')}", "", *rows, *more])]
+
+
+def _against(document: Mapping[str, Any]) -> str:
+    """The comparison with an older server of the same run."""
+    if why := document.get("against_why"):
+        return f"Not compared with the older server: {plain(why)}."
+    if not document.get("against"):
+        return ""
+    from pytest_vllm.report.compared import summary as compared  # noqa: PLC0415 - it imports this module
+
+    return compared(document["against"])
 
 
 def _table(document: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.decide.noworse import worsened
 from pytest_vllm.decide.verdict import EXIT_NO_BOOT, Answer, OwnTests, decide, qualified
 from pytest_vllm.report.causes import causes_of
 
@@ -180,6 +181,9 @@ class RunRecord:
         strict: whether advisory and undecided SHOULD checks count like MUST checks.
         comparisons: how the run differs from the baseline, for each profile that has one.
         doubts: why the run itself may have missed a failure, in words.
+        against: the comparison with an older server of the same run (`compare.comparison`); None without one.
+        against_why: why there is none although one was asked for, in words.
+        worse: what is worse than with the older server beside the checks, where that decides the answer.
     """
 
     run_id: str
@@ -200,6 +204,9 @@ class RunRecord:
     strict: bool = False
     comparisons: tuple[Comparison, ...] = ()
     doubts: tuple[str, ...] = ()
+    against: Mapping[str, Any] | None = None
+    against_why: str = ""
+    worse: tuple[str, ...] = ()
 
     @property
     def simulated(self) -> bool:
@@ -242,7 +249,7 @@ class RunRecord:
         own = counted(mine, counting=self.own_counting, alone=self.alone)
         rows = [row for row in self.results if row.profile == profile]
         decision = decide(rows, own=own, strict=self.strict)
-        return qualified(decision, doubts=self.doubts)
+        return worsened(qualified(decision, doubts=self.doubts), self.worse)
 
     def seconds_of(self, *phases: str, profile: str | None = None) -> float:
         """Seconds spent in the named phases (all of them when none is named), of one profile or of all."""

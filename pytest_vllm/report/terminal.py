@@ -12,7 +12,18 @@ from pytest_vllm.locate import data_dir
 from pytest_vllm.report.answer import detail_lines, last_screen, verdict_lines
 from pytest_vllm.report.failure import failure_block
 from pytest_vllm.report.redaction import redactor_for, scrub
-from pytest_vllm.report.text import PLAIN, Style, clip, clock, count, printable, ruled, shown_path, wrap
+from pytest_vllm.report.text import (
+    PLAIN,
+    WHOLE,
+    Style,
+    clip,
+    clock,
+    count,
+    printable,
+    ruled,
+    shown_path,
+    wrap,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +44,7 @@ __all__ = [
     "failure_block",
     "header_lines",
     "last_screen",
+    "origin_line",
     "origin_of",
     "phase_line",
     "probe_text",
@@ -83,6 +95,11 @@ def _about(profile: Profile, style: Style) -> list[str]:
     text = printable("vllm: " + ", ".join(part for part in parts if part))
     head, *rest = wrap(text, style.width - len("vllm: "))
     return [head, *(" " * len("vllm: ") + line for line in rest)]
+
+
+def origin_line(profile: Profile, *, style: Style = PLAIN) -> str:
+    """`profile NAME (built in), docker IMAGE, MODEL`, on one line."""
+    return clip(" ".join(line.strip() for line in _about(profile, style)).removeprefix("vllm: "), 2 * WHOLE)
 
 
 def origin_of(profile: Profile) -> str:

@@ -83,7 +83,7 @@ def measure_all(
     done: dict[str, Measured] = {}
     left, weights = budget, sum(one.spec.weight for one in plan)
     progress.phase("measure")
-    with _alone(state.server.url, progress), _crew(state.profile.measure, progress) as crew:
+    with alone(state.server.url, progress), _crew(state.profile.measure, progress) as crew:
         for one in plan:
             share = left * one.spec.weight / weights if one.spec.weight else left
             found = _measured(one, Bench(state, rootdir, share, max(share, most), crew), done, progress)
@@ -110,7 +110,7 @@ def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> di
         return {"not-run": why}
     program, url = called
     progress.phase("measure", "vllm bench serve")
-    with _alone(state.server.url, progress):
+    with alone(state.server.url, progress):
         ours = unheld("second-opinion.ours", secondopinion.workload(), state.server, progress)
         words = secondopinion.command(program, url, state.profile.server.model or "", state.server.model)
         key = state.server.api_key
@@ -214,7 +214,7 @@ def _crew(measure: MeasurePart, progress: Progress) -> AbstractContextManager[Cr
 
 
 @contextmanager
-def _alone(url: str, progress: Progress) -> Iterator[None]:
+def alone(url: str, progress: Progress) -> Iterator[None]:
     """Hold the lock of a server's measurements, across runs and users of a machine; its file goes with it."""
     digest = hashlib.sha256(url.encode()).hexdigest()[:12]
     path = Path(tempfile.gettempdir()) / f"pytest-vllm-measures-{digest}.lock"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from pytest_vllm.launch.signals import Interrupted
 from pytest_vllm.run.booted import boot
 from pytest_vllm.run.context import Demand
+from pytest_vllm.run.plan import measures_for
 from pytest_vllm.run.state import RUN_FILE, write_state
 from pytest_vllm.run.steps import benched, measured, probed, recorded, restarted
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_vllm.report.record import Phase
     from pytest_vllm.run.booted import BootedServer
     from pytest_vllm.run.context import RunContext
+    from pytest_vllm.run.interleaved import Interleaved
     from pytest_vllm.run.plan import Wanted, WantedMeasurement
     from pytest_vllm.run.state import ServerState
 
@@ -25,9 +28,17 @@ if TYPE_CHECKING:
 class Gate:
     """Boots, probes, records and measures the servers of a run."""
 
-    def __init__(self, run: RunContext, profiles: Mapping[str, Profile]) -> None:
-        """Nothing is started yet."""
-        self.run, self.profiles = run, profiles
+    def __init__(
+        self, run: RunContext, profiles: Mapping[str, Profile], aside: frozenset[str] = frozenset()
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            run: what its servers share.
+            profiles: by name.
+            aside: names of those that are not under test: they are not kept running, nor judged by a replay.
+        """
+        self.run, self.profiles, self.aside = run, profiles, aside
         self.states: dict[str, ServerState] = {}
         self._open: dict[str, BootedServer] = {}
 
@@ -51,7 +62,8 @@ class Gate:
         if self.run.ended:
             raise Interrupted(self.run.ended[0])
         demand = Demand(wants, measures or {})
-        booted = boot(self.run, self.profiles[name])
+        run = replace(self.run, keep=False) if name in self.aside else self.run
+        booted = boot(run, self.profiles[name])
         try:
             state = probed(booted, demand)
         except BaseException:
@@ -76,14 +88,35 @@ class Gate:
         self.states[name] = replace(self.states[name], live=False)
         self.save()
 
-    def close_all(self) -> None:
-        """Stop every server of this run."""
-        for name in list(self._open):
+    def close_all(self, but: str = "") -> None:
+        """Stop every server of this run; `but` names one that stays."""
+        for name in [name for name in self._open if name != but]:
             self.close(name)
+
+    def interleave(
+        self, older: str, newer: str, measures: Mapping[str, WantedMeasurement]
+    ) -> Interleaved | None:
+        """Measure two open servers in turns; None where one runs no more, or nothing is to be measured."""
+        from pytest_vllm.run.interleaved import interleaved  # noqa: PLC0415 - few runs compare two servers
+
+        both = self.states[older], self.states[newer]
+        plan = measures_for(measures, both[0].server)
+        if not plan or not all(name in self._open and self.states[name].live for name in (older, newer)):
+            return None
+        if any(state.died for state in both):
+            return None
+        started = time.monotonic()
+        found = interleaved(*both, plan, self.run.progress, self.run.rootdir)
+        self.run.spent("measure in turns", started, profile=newer, pairs=found.pairs)
+        for name in (older, newer):
+            self.states[name] = replace(self.states[name], died=self._open[name].death())
+        self.save()
+        return found
 
     def save(self) -> None:
         """Write down for the other processes what is known."""
-        write_state(self.run.folder / RUN_FILE, self.states, run_id=self.run.run_id)
+        tested = {name: state for name, state in self.states.items() if name not in self.aside}
+        write_state(self.run.folder / RUN_FILE, tested, run_id=self.run.run_id)
 
     def __enter__(self) -> Self:
         """The gate opens; servers are opened one by one."""

@@ -89,7 +89,7 @@ def test_every_public_name_is_documented(site: Path) -> None:
     """With a signature of its own; and every option, key and check has its page."""
     (inventory,) = site.glob("objects.inv")
     with inventory.open("rb") as file:
-        from sphinx.util.inventory import InventoryFile  # noqa: PLC0415 - of the group docs, which others lack
+        from sphinx.util.inventory import InventoryFile
 
         found = InventoryFile.load(file, "", lambda base, path: f"{base}{path}")
     names = {name for kind, entries in found.items() if kind.startswith("py:") for name in entries}

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from html import unescape
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from pytest_vllm.compare import comparison
 from pytest_vllm.compare.comparison import NotComparableError, compare
+from pytest_vllm.compare.difference import AREAS, ORDER
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report.compared import markdown, text
 from pytest_vllm.report.compared_page import page
-from tests.unit.compare.runs import chat, part_of, run_of
+from tests.unit.compare.runs import chat, part_of, run_of, scrape
 
 P = ("p", "p")
 HOSTILE = "</script><script>alert(1)</script>|`\x1b[2J"
@@ -107,3 +111,48 @@ def test_every_verdict_pair_is_told_or_equal() -> None:
         for now in Verdict:
             found = compare(run_of(part_of(results={"a.b": was})), run_of(part_of(results={"a.b": now})), P)
             assert len(found["differences"]) == (was != now)
+
+
+SCHEMA = json.loads((Path(comparison.__file__).with_name("comparison.schema.json")).read_text("utf-8"))
+
+
+def test_the_document_is_as_its_schema_says() -> None:
+    was = [chat("a", "one two three"), chat("b", "yes"), scrape("# TYPE vllm:x counter\nvllm:x 1\n")]
+    now = [
+        chat("a", "one two four", reasoning="so"),
+        chat("b", "yes"),
+        scrape("# TYPE vllm:y gauge\nvllm:y 1\n"),
+    ]
+    turns = {"load": {"ttft": [(1.0, 1.3)] * 5, "decode-tok-s": [(9.0, 9.0)]}}
+    one, other = run_of(part_of(was)), run_of(part_of(now, results={"a.one": "fail"}, version="0.33.0"))
+    dead = run_of({"answer": "DID NOT BOOT", "why": "out of memory"})
+
+    for found in (compare(one, other, P), compare(one, other, P, turns), compare(one, dead, P)):
+        jsonschema.Draft202012Validator(SCHEMA).validate(found)
+        assert found["differences"]
+    broken = compare(one, other, P)
+    broken["differences"][0]["weight"] = "heavy"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, SCHEMA)
+
+
+def test_the_schema_names_every_weight_and_area() -> None:
+    told = SCHEMA["$defs"]["difference"]["properties"]
+
+    assert told["weight"]["enum"] == [str(one) for one in ORDER]
+    assert tuple(told["area"]["enum"]) == AREAS
+
+
+def test_what_was_measured_in_turns_counts_instead_of_what_was_measured_apart() -> None:
+    apart = {
+        "load": {
+            "workload": {},
+            "figures": {"ttft": {"value": 1, "low": 1, "high": 1, "n": 9, "error": 0.01}},
+        }
+    }
+    one, other = part_of() | {"loads": apart}, part_of() | {"loads": apart}
+    found = compare(run_of(one), run_of(other), P, {"load": {"ttft": [(1.0, 1.2)] * 8}})
+    none = compare(run_of(one), run_of(other), P, {})
+
+    assert [(row["figure"], row["change"]) for row in found["speeds"]] == [("ttft", "slower")]
+    assert (none["speeds"], "speeds" in none["not_compared"]) == ([], True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_vllm.compare.difference import Weight
-from pytest_vllm.compare.figures import alone, differences, speeds
+from pytest_vllm.compare.figures import alone, differences, paired, speeds
 from pytest_vllm.measure.statistics import mean_interval
 from tests.unit.compare.runs import part_of
 
@@ -112,3 +112,40 @@ def test_a_start_that_takes_twice_as_long_is_told() -> None:
 
     assert [one.weight for one in differences([], before, after)] == [Weight.SPEED]
     assert list(differences([], before, {**before, "boot": [["started", 38.0]]})) == []
+
+
+def turns(ratio: float, seed: int, *, pairs: int = 8, noise: float = 0.02) -> list[tuple[float, float]]:
+    """Pairs of a busy machine: both sides drift together, each has its noise, one in twenty stumbles."""
+    drawn = random.Random(seed)  # noqa: S311 - repeatable
+    found = []
+    for _ in range(pairs):
+        shared = drawn.uniform(0.8, 1.2)
+        sides = [
+            shared * drawn.lognormvariate(0.0, noise) * drawn.choices((1.0, 0.9, 0.8), (38, 1, 1))[0]
+            for _ in range(2)
+        ]
+        found.append((40 * sides[0], 40 * ratio * sides[1]))
+    return found
+
+
+def test_pairs_need_to_be_enough_and_say_which_is_slower() -> None:
+    rows = paired({"one": {"decode-tok-s": [(40.0, 36.0)] * 4, "ttft": [(0.1, 0.2)] * 3}})
+
+    assert [row["change"] for row in rows] == ["slower", ""]
+    assert rows[0]["ratio"]["value"] == pytest.approx(0.9)
+    assert "3 pairs are too few" in rows[1]["why"]
+
+
+def test_equal_servers_are_not_told_as_changed_and_slower_ones_are() -> None:
+    """A/A: at most 2 of 100 comparisons of six figures; 10 % slower: at least 95 of 100 comparisons."""
+
+    def changed(ratio: float, number: int, pairs: int) -> list[str]:
+        found = {f"load {n}": {"decode-tok-s": turns(ratio, 100 * number + n, pairs=pairs)} for n in range(6)}
+        return [row["change"] for row in paired(found) if row["change"]]
+
+    false = sum(bool(changed(1.0, number, pairs)) for number in range(100) for pairs in (5, 12))
+    found = [changed(0.9, number, 12) for number in range(100)]
+
+    assert false <= 4
+    assert sum("slower" in one for one in found) >= 95
+    assert not any("faster" in one for one in found)

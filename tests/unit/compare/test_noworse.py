@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_vllm.decide.baseline import Baseline, compare, raw
-from pytest_vllm.decide.noworse import excused, lost, told, unneeded
-from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
+from pytest_vllm.decide.noworse import excused, lost, told, unneeded, worsened
+from pytest_vllm.decide.verdict import Answer, Family, Level, Result, Verdict, decide
 
 MUST = Result("a.b", Level.MUST, Family.CONFORMANCE, Verdict.FAIL, "A fact.", reason="seen", profile="p")
 
@@ -70,3 +70,15 @@ def test_checks_that_held_and_were_not_asked_are_a_doubt() -> None:
     assert "a.b" in lost([], before("pass"))
     assert lost([], before("fail")) == ""
     assert lost([MUST], before("pass")) == ""
+
+
+def test_what_is_worse_beside_the_checks_decides_and_says_what_the_checks_say() -> None:
+    good = decide([replace(MUST, verdict=Verdict.PASS)])
+    bad = decide([MUST])
+
+    assert worsened(good, []) is good
+    assert worsened(good, ["ttft is slower"]).answer is Answer.NO_GO
+    assert worsened(good, ["ttft is slower"]).why == (
+        "worse than the older server: ttft is slower; of the checks alone: 1 checks decided, none failed"
+    )
+    assert worsened(bad, [str(n) for n in range(7)]).why.endswith("4 and 2 more; 1 MUST check failed")

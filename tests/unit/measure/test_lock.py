@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pytest_vllm.report.progress import Progress
-from pytest_vllm.run.bench import _alone
+from pytest_vllm.run.bench import alone
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ def test_runs_take_turns_and_leave_no_file(tmp_path: Path, monkeypatch: pytest.M
 
     def measure() -> None:
         for _ in range(5):
-            with _alone(URL, Progress(io.StringIO())):
+            with alone(URL, Progress(io.StringIO())):
                 inside.append(1)
                 most.append(len(inside))
                 inside.pop()

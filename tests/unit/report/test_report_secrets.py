@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
+from pytest_vllm.compare.comparison import compare
+from pytest_vllm.compare.difference import Difference, Weight
 from pytest_vllm.decide.verdict import Decision, Family, Level, Result, Verdict, decide
 from pytest_vllm.profile.model import Waiver
 from pytest_vllm.report import junit, terminal
@@ -20,6 +22,7 @@ from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.redact import Redactor
 from pytest_vllm.wire.server import Capability, Server
 from tests.golden.sample_parts import SENT, STARTED
+from tests.unit.compare.runs import part_of, run_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,6 +94,14 @@ def exchanges() -> Iterator[Recording]:
         yield Recording(f"k{number} {planted()}", sent, sent=SENT, seconds=1.0, **response)
 
 
+def a_comparison() -> dict[str, Any]:
+    """A comparison with an older server, every text of it a secret."""
+    texts = {name: planted() for name in ("what", "before", "after", "means", "source")}
+    rows = [Difference(weight, "start", **texts).plain() for weight in Weight]
+    found = compare(run_of(part_of(version=planted())), run_of(part_of()), ("p", "p"))
+    return {**found, "differences": rows, "not_compared": {planted(): planted()}}
+
+
 def a_run(folder: Path) -> RunRecord:
     recordings = {recording.key: recording for recording in exchanges()}
     profile = f"p {planted()}"
@@ -130,6 +141,7 @@ def a_run(folder: Path) -> RunRecord:
     ]
     record: RunRecord = fill(
         RunRecord,
+        against=a_comparison(),
         started=STARTED,
         seconds=1.0,
         folder=folder,
