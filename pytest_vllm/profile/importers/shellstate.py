@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.marks import holds_secret, secret_mark
+from pytest_vllm.profile.importers.marks import holds_secret, secret_mark, unrun
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
 from pytest_vllm.profile.secrets import secret_name, secret_text
 
@@ -148,7 +148,7 @@ class State:
             return joined(self.arguments)
         if name == "?":
             return Value("0", outside=True)
-        return Value(shown, (Remark(line, f"{shown} is only known once the script runs"),), outside=True)
+        return Value(unrun(shown), (Remark(line, f"{shown} is only known once the script runs"),), outside=True)
 
     def _argument(self, number: int, line: int, shown: str) -> Value:
         if number <= len(self.arguments):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_vllm.profile.importers.marks import UNRUN
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
-
-
-#: Said of what an importer does not work out.
-STAYS = "stays as it is"
 
 
 class Remark(NamedTuple):
@@ -50,8 +48,8 @@ class Value:
 
     @property
     def literal(self) -> bool:
-        """Whether it stays as it is written, since only the shell would know its text."""
-        return any(STAYS in remark.text for remark in self.remarks)
+        """Whether only a shell that runs would know its text."""
+        return UNRUN in self.text
 
     def __add__(self, other: Value) -> Value:
         """The two behind each other."""

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts import Flag, canonical, flag_status, flags, versions
 from pytest_vllm.profile.flags import covered, image_version, not_known
+from pytest_vllm.profile.importers.marks import unrun_in
 from pytest_vllm.profile.importers.shellwords import Word
+from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +24,7 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _SEVERAL = ("list", "append", "kv-list")
 #: Lists whose entries are names, digits or not.
 _TEXTS = ("api-key", "served-model-name", "lora-modules")
+_WRITE = "write its value in its place"
 #: vLLM's own default command, which a profile need not say.
 USUAL = ["vllm", "serve"]
 
@@ -46,6 +49,8 @@ def read_arguments(draft: Draft, words: Sequence[Word]) -> None:
     at = 0
     while at < len(words):
         word, at = words[at], at + 1
+        if unrun := unrun_in(word.text.partition("=")[0]):
+            raise draft.origin.problem(word.line, f"{unrun} is run by the shell, not by an importer", _WRITE)
         if not word.text.startswith("-") or word.text == "-":
             _positional(draft, word)
             continue
@@ -151,6 +156,13 @@ def _values(rest: Sequence[Word], flag: Flag, written: str) -> list[Word]:
 def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -> None:
     name = flag.name
     spelled = written.lstrip("-").replace("_", "-")
+    unrun = unrun_in(" ".join(given))
+    if unrun and name in ("host", "port"):
+        draft.note(line, f"{written} is left out: {unrun} is run by the shell, not by an importer")
+        return
+    if unrun and not secret_name(name):
+        what = f"{written} is {unrun}, which the shell runs and an importer does not"
+        raise draft.origin.problem(line, what, _WRITE)
     if "." in spelled:
         _nested(draft, name, spelled.partition(".")[2], _json_or_text(given[0]) if given else True, line)
         return
