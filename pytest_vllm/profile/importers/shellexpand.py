@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 _NAMED = re.compile(r"[\"']?(?:--?)?([A-Za-z_][\w-]*)=")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@")
+#: Braces outside of quotes and of `${…}` that bash makes several words of.
+_BRACES = re.compile(r"(?<![$\\])\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
+_QUOTED = re.compile(r"""\$?'[^']*'|"(?:\\.|[^"\\])*"|\\.|\$\{[^}]*\}|\$\([^)]*\)""", re.DOTALL)
+_QUOTES = ("string", "raw_string", "ansi_c_string", "command_substitution")
+_NOT_WORKED_OUT = "is not worked out by an importer"
+_BARE = ("word", "concatenation", "brace_expression", "command_name")
 _PURE = ("pwd", "dirname", "basename", "realpath", "readlink", "echo", "printf", "cd")
 
 
@@ -51,6 +57,8 @@ class Expander:
 
     def fields(self, node: Node, *, secret: bool = False) -> list[Value]:
         """The words that one becomes. A whole word whose name is not set is none."""
+        if _BRACES.search(_QUOTED.sub("", self.script.text(node))) and node.type in _BARE:
+            return [self._not_run(node, "is several words to bash, by its braces: quote it, or write them out")]
         parts = list(self.parts(node, secret=secret))
         found = fields(parts)
         if not found:
@@ -119,9 +127,11 @@ class Expander:
         return int(node.start_byte) + (len(text) - len(re.sub(rb"\A(?:\s|\\\n)+", b"", text)))
 
     def _none(self, node: Node) -> bool:
-        """Whether this is `"$@"` or `"${A[@]}"` of nothing, which is not a word at all."""
-        found = re.fullmatch(r"\$(?:(@)|\{(@)\}|\{(\w+)\[@\]\})", self.script.text(node))
-        return found is not None and not self.state.several(found[1] or found[2] or found[3])
+        """Whether this is `"$@"` or `"${A[@]:1}"` of nothing, which is not a word at all."""
+        pattern = r"\$(?:@|\{@(?::[ \d:]+)?\}|\{\w+\[@\](?::[ \d:]+)?\})"
+        if re.fullmatch(pattern, self.script.text(node)) is None:
+            return False
+        return not list(self._expansion(node, quoted=True, secret=False))
 
     def _expansion(self, node: Node, quoted: bool, secret: bool) -> Iterator[Part]:
         inner = [child for child in node.children if child.type not in ("$", "${", "}")]
@@ -154,7 +164,9 @@ class Expander:
 
     def _several(self, name: str, rest: list[Node], *, quoted: bool, joined_by: bool) -> Iterator[Part]:
         values = list(self.state.several(name))
-        if rest:
+        if rest and any(one.literal for one in values):
+            yield Part(self._not_run(rest[0], _NOT_WORKED_OUT))
+        elif rest:
             numbers = [int(text) for one in rest if (text := self.script.text(one)).isdigit()]
             first = max(0, numbers[0] - (name in "@*")) if numbers else 0
             values = values[first : first + numbers[1] if len(numbers) > 1 else None]
@@ -191,7 +203,7 @@ class Expander:
             yield from self._default(known, rest, name if last == "=" else "", quoted=quoted)
         elif last == "+":
             for one in rest if given else ():
-                yield from self.parts(one, quoted=quoted, secret=secret)
+                yield from self._within(one, quoted=quoted, secret=secret)
         elif last == "?" and not given:
             words = joined([self.text(one) for one in rest]).text or "it is required"
             remark = Remark(self.script.line(node), f"{name} has to be set: {words}", fatal=True)
@@ -201,20 +213,32 @@ class Expander:
         else:
             yield Part(self._changed(node, known, operator, rest), quoted)
 
+    def _within(self, node: Node, *, quoted: bool, secret: bool = False) -> Iterator[Part]:
+        """The word behind `:-` or `:+`: it is split at its own blanks, unless either of them is quoted."""
+        if node.type == "concatenation" and not quoted:
+            for child in node.children:
+                yield from self._within(child, quoted=quoted, secret=secret)
+            return
+        if quoted and node.type == "raw_string":  # single quotes are but signs within double ones
+            text = self.script.text(node)
+            yield Part(self._not_run(node, _NOT_WORKED_OUT) if "$" in text else Value(text))
+            return
+        for part in self.parts(node, quoted=quoted, secret=secret):
+            yield Part(part.value, part.whole and (quoted or node.type in _QUOTES), part.ends)
+
     def _default(self, known: Value, rest: list[Node], name: str, *, quoted: bool) -> Iterator[Part]:
         """The word behind `:-`; behind `:=` it becomes the value of the name."""
-        for one in rest:
-            for part in self.parts(one, quoted=quoted):
-                value = replace(part.value, outside=True) if known.outside else part.value
-                if name:
-                    self.state.assign(name, value)
-                yield Part(value, part.whole)
+        found = [part for one in rest for part in self._within(one, quoted=quoted)]
+        given = [replace(part.value, outside=True) if known.outside else part.value for part in found]
+        if name:
+            self.state.assign(name, joined(given, ""))
+        yield from (Part(value, part.whole) for value, part in zip(given, found, strict=True))
 
     def _changed(self, node: Node, known: Value, operator: str, rest: list[Node]) -> Value:
         """`${X%%/*}`, `${X#v}`, `${X/a/b}`, `${X^^}`, `${X:0:3}`."""
         text, given = known.text, [self.text(one) for one in rest if one.is_named]
         if known.literal or any(one.literal for one in given):
-            return self._not_run(node, "is not worked out by an importer") + known.cut("")
+            return self._not_run(node, _NOT_WORKED_OUT) + known.cut("")
         pattern = given[0].text if given else ""
         if operator in ("%", "%%", "#", "##"):
             return known.cut(_trimmed(text, operator, pattern))
@@ -227,15 +251,15 @@ class Expander:
         if operator == ":" and all(one.text.isdigit() for one in given):
             first, *more = [int(one.text) for one in given]
             return known.cut(text[first : first + more[0] if more else None])
-        return self._not_run(node, "is not worked out by an importer")
+        return self._not_run(node, _NOT_WORKED_OUT)
 
     def _special(self, node: Node, prefix: str, name: str, index: str) -> Value:
         """`${#X}`, `${#A[@]}`, `${!X}`."""
         if prefix == "#":
             several = index in ("@", "*") or name in ("@", "*")
             known = Value() if several else self.state.lookup(name, index, self.script.line(node), name)
-            if known.literal:
-                return self._not_run(node, "is not worked out by an importer")
+            if known.literal or (several and any(one.literal for one in self.state.several(name))):
+                return self._not_run(node, _NOT_WORKED_OUT)
             size = len(self.state.several(name)) if several else len(known.text)
             return known.cut(str(size))
         if prefix == "!" and not index:
@@ -244,7 +268,7 @@ class Expander:
                 return self.state.lookup(pointed.text, "", self.script.line(node), f"${pointed.text}")
         if prefix == "!" and index in ("@", "*"):
             return Value(" ".join(map(str, range(len(self.state.several(name))))))
-        return self._not_run(node, "is not worked out by an importer")
+        return self._not_run(node, _NOT_WORKED_OUT)
 
     def _counted(self, node: Node) -> Value:
         """Arithmetic over whole numbers and names."""
@@ -259,7 +283,7 @@ class Expander:
         plain = re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", number, text)
         answer = _sum(plain)
         if answer is None:
-            return self._not_run(node, "is not worked out by an importer")
+            return self._not_run(node, _NOT_WORKED_OUT)
         return used.cut(str(answer))
 
     def _called(self, node: Node) -> Value:

@@ -100,6 +100,8 @@ class Run(Branches, BuiltIns):
         flags = "".join(word for word in words[1:] if word.startswith("-"))
         export = (words[0] == "export" and "n" not in flags) or "x" in flags
         for child in node.children[1:]:
+            if words[0] in ("local", "declare", "typeset") and "g" not in flags:
+                self._keep(self.script.text(child).partition("=")[0].rstrip("+"))
             if child.type == "variable_assignment":
                 self._assign(child, export=export)
             elif child.type in ("variable_name", "word") and not self.script.text(child).startswith("-"):
@@ -111,6 +113,11 @@ class Run(Branches, BuiltIns):
             elif child.is_named and child.type != "word":
                 text = f"`{self.script.shown(node)}`: which variables that sets is not known"
                 self.notes.append(Remark(self.script.line(node), text))
+
+    def _keep(self, name: str) -> None:
+        """A name that a function has for itself: what it was before comes back behind the call."""
+        if self._scopes and name not in self._scopes[-1]:
+            self._scopes[-1][name] = (self.state.values.get(name), name in self.state.exported)
 
     def _unset_command(self, node: Node) -> None:
         self.claim(node)
@@ -234,7 +241,10 @@ class Run(Branches, BuiltIns):
         before = (self.state.arguments, self.state.called, self.state.ended)
         self.state.arguments, self.state.called = arguments, True
         self._depth += 1
+        self._scopes.append({})
         self.visit(body)
+        for kept, (value, exported) in self._scopes.pop().items():
+            self.state.restore(kept, value, exported=exported)
         self._depth -= 1
         self.state.arguments, self.state.called, self.state.ended = before
         self.script = outer

@@ -76,6 +76,14 @@ class State:
         if export or self.everything:
             self.exported.add(name)
 
+    def restore(self, name: str, value: Value | tuple[Value, ...] | None, *, exported: bool) -> None:
+        """Give a variable back what it was before."""
+        if value is None:
+            self.values.pop(name, None)
+        else:
+            self.values[name] = value
+        (self.exported.add if exported else self.exported.discard)(name)
+
     def unset(self, value: Value) -> bool:
         """Whether a value is that of a name nobody has set."""
         return any(remark.fatal and _UNSET in remark.text for remark in value.remarks)

@@ -70,6 +70,7 @@ class Walk:
         self._claimed: list[tuple[Script, int, int]] = []
         self._where: list[str] = []
         self._called: set[str] = set()
+        self._scopes: list[dict[str, tuple[Value | tuple[Value, ...] | None, bool]]] = []
         self._depth = 0
         self._inherited = Value()
 
