@@ -48,7 +48,9 @@ def _of_another(origin: Origin, known: list[str], keys: int) -> None:
     if known and len(flags) * 2 >= keys - (len(known) - len(flags)):
         return
     starts = [at for at, line in enumerate(origin.text.splitlines(), 1) if _STARTS.search(line)]
-    few = f"it looks like YAML of another program: of its {keys} keys only {', '.join(known[:4])} may be vLLM's"
+    few = (
+        f"it looks like YAML of another program: of its {keys} keys only {', '.join(known[:4])} may be vLLM's"
+    )
     fix = "name the file that starts it"
     if starts:
         fix = f"copy the command that starts vLLM out of it (line {starts[0]}) into a script"

@@ -138,9 +138,7 @@ class Draft:
         for key in ("image", "command", "entrypoint"):
             if found := unrun_in(str(self.server.get(key, ""))):
                 what = f"{key} is {found}, which the shell runs and an importer does not"
-                raise self.origin.problem(
-                    self._line(("server", key)), what, "write its value in its place"
-                )
+                raise self.origin.problem(self._line(("server", key)), what, "write its value in its place")
         for path, table in ((("server", "env"), self.env), (("server",), self.server), ((), self.deployment)):
             for key, value in list(table.items()):
                 entries = value if isinstance(value, list) else [value]

@@ -8,7 +8,7 @@ from pytest_vllm.profile.importers.account import Account
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.pick import Candidate, pick
 from pytest_vllm.profile.importers.podcontainer import ContainerReader
-from pytest_vllm.profile.importers.podspecs import labels, places, runs_vllm
+from pytest_vllm.profile.importers.podspecs import labels, places, runs_vllm, started
 from pytest_vllm.profile.importers.yamlnodes import documents
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     names = labels(found)
     candidates = [Candidate(name, one.node.line) for name, one in zip(names, found, strict=True)]
     seen = [place.node.get("name").text for place in others]
-    chosen = found[pick(origin, candidates, service, "container", seen)]
+    starts = {one.node.get("name").text: started(one) for one in others}
+    chosen = found[pick(origin, candidates, service, "container", seen, starts)]
     draft = Draft(origin, "docker", "kubernetes")
     _read(draft, chosen, texts)
     for place in every:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_vllm.profile.importers.origin import Origin
 
@@ -24,7 +24,12 @@ class Candidate:
 
 
 def pick(
-    origin: Origin, candidates: Sequence[Candidate], wanted: str | None, what: str, others: Sequence[str] = ()
+    origin: Origin,
+    candidates: Sequence[Candidate],
+    wanted: str | None,
+    what: str,
+    others: Sequence[str] = (),
+    starts: Mapping[str, str] | None = None,
 ) -> int:
     """The index of the one that is meant. Raises ImportProblem for none, and for a choice nobody made.
 
@@ -34,12 +39,14 @@ def pick(
         wanted: the name that was asked for, if any.
         what: what one is called: `service`, `container`.
         others: names of those that do not run vLLM.
+        starts: what those start instead, by name.
     """
     names = [one.name for one in candidates]
     if wanted is not None and wanted in names:
         return names.index(wanted)
     if not names:
-        found = f"; there {'are' if len(others) > 1 else 'is'} {', '.join(others)}" if others else ""
+        named = [f"{one} ({starts[one]})" if starts and starts.get(one) else one for one in others]
+        found = f"; there {'are' if len(others) > 1 else 'is'} {', '.join(named)}" if others else ""
         raise origin.problem(0, f"no {what} runs vLLM here{found}", "name the file that starts vLLM")
     if wanted is not None and wanted in others:
         raise origin.problem(

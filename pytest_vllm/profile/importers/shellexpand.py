@@ -58,7 +58,9 @@ class Expander:
     def fields(self, node: Node, *, secret: bool = False) -> list[Value]:
         """The words that one becomes. A whole word whose name is not set is none."""
         if _BRACES.search(_QUOTED.sub("", self.script.text(node))) and node.type in _BARE:
-            return [self._not_run(node, "is several words to bash, by its braces: quote it, or write them out")]
+            return [
+                self._not_run(node, "is several words to bash, by its braces: quote it, or write them out")
+            ]
         parts = list(self.parts(node, secret=secret))
         found = fields(parts)
         if not found:

@@ -156,7 +156,9 @@ class State:
             return joined(self.arguments)
         if name == "?":
             return Value("0", outside=True)
-        return Value(unrun(shown), (Remark(line, f"{shown} is only known once the script runs"),), outside=True)
+        return Value(
+            unrun(shown), (Remark(line, f"{shown} is only known once the script runs"),), outside=True
+        )
 
     def _argument(self, number: int, line: int, shown: str) -> Value:
         if number <= len(self.arguments):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.profile.importers.draft import Draft
 
-_MODULE = re.compile(r"vllm(?:\.\w+)*\.(?:api_server|cli\.main)")
+_MODULE = re.compile(r"vllm(?:\.\w+)*\.(?:openai\.api_server|cli\.main|scripts)")
 _INTEGER = re.compile(r"[+-]?\d+")
 _SEVERAL = ("list", "append", "kv-list")
 #: Lists whose entries are names, digits or not.

@@ -31,7 +31,9 @@ STUB = """#!/bin/bash
 OWN = frozenset({"PATH", "HOME", "SEEN", "PWD", "OLDPWD", "SHLVL", "_", "LC_ALL"})
 
 NAMES = st.sampled_from(["A", "B", "C", "D"])
-PLAIN = st.sampled_from(["x", "8000", "org/name", "a b", "", "{}", "*", "a=b", "--flag", "~", "0.9", "a\\b", "é"])
+PLAIN = st.sampled_from(
+    ["x", "8000", "org/name", "a b", "", "{}", "*", "a=b", "--flag", "~", "0.9", "a\\b", "é"]
+)
 
 
 def quoted(text: str) -> str:
@@ -51,10 +53,25 @@ def referring(name: str) -> st.SearchStrategy[str]:
 
 REFERENCES = NAMES.flatmap(referring)
 LISTS = st.sampled_from(
-    ['"${L[@]}"', "${L[@]}", '"${L[*]}"', '"${L[0]}"', "${#L[@]}", '"$@"', "$@", '"$1"', "$#", '"${@:2}"', '"${L[@]:1}"']
+    [
+        '"${L[@]}"',
+        "${L[@]}",
+        '"${L[*]}"',
+        '"${L[0]}"',
+        "${#L[@]}",
+        '"$@"',
+        "$@",
+        '"$1"',
+        "$#",
+        '"${@:2}"',
+        '"${L[@]:1}"',
+    ]
 )
 IN_QUOTES = st.lists(
-    st.one_of(REFERENCES.filter(lambda one: '"' not in one), st.sampled_from([" ", "x", " \\\n   ", "\\$", "'", "\\\"", "\n", "--f"])),
+    st.one_of(
+        REFERENCES.filter(lambda one: '"' not in one),
+        st.sampled_from([" ", "x", " \\\n   ", "\\$", "'", '\\"', "\n", "--f"]),
+    ),
     max_size=4,
 ).map(lambda parts: '"' + "".join(parts) + '"')
 WORDS = st.one_of(
@@ -65,7 +82,9 @@ WORDS = st.one_of(
     LISTS,
     st.tuples(IN_QUOTES, st.sampled_from(["x", "=", "/"]), REFERENCES).map("".join),
 )
-VALUES = st.one_of(PLAIN.map(quoted), IN_QUOTES, REFERENCES, st.sampled_from(["x", "$((2*3+1))", "$((7/2))", ""]))
+VALUES = st.one_of(
+    PLAIN.map(quoted), IN_QUOTES, REFERENCES, st.sampled_from(["x", "$((2*3+1))", "$((7/2))", ""])
+)
 
 
 @st.composite
@@ -88,7 +107,16 @@ def statements(draw: st.DrawFn, depth: int = 0) -> str:
     if depth < 2:
         inner, other = draw(statements(depth + 1)), draw(statements(depth + 1))
         test = draw(
-            st.sampled_from([f'[ -n "${name}" ]', f'[[ -z "${name}" ]]', f'[ "${name}" = x ]', f'[[ "${name}" == *a* ]]', "true", "false"])
+            st.sampled_from(
+                [
+                    f'[ -n "${name}" ]',
+                    f'[[ -z "${name}" ]]',
+                    f'[ "${name}" = x ]',
+                    f'[[ "${name}" == *a* ]]',
+                    "true",
+                    "false",
+                ]
+            )
         )
         ways += [
             f"if {test}; then\n  {inner}\nelse\n  {other}\nfi",
@@ -146,7 +174,9 @@ def by_importer(script: Path) -> Start | None:
 
 
 @FILES
-@given(before=st.lists(statements(), max_size=6), words=st.lists(WORDS, max_size=4), end=st.sampled_from(ENDS))
+@given(
+    before=st.lists(statements(), max_size=6), words=st.lists(WORDS, max_size=4), end=st.sampled_from(ENDS)
+)
 def test_a_script(before: list[str], words: list[str], end: str, tmp_path: Path) -> None:
     """Its words and what it exports."""
     script = tmp_path / "a.sh"
