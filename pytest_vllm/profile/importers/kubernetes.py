@@ -62,7 +62,7 @@ def _nowhere(origin: Origin, texts: list[Node], others: list[Place]) -> None:
     """Why nothing here starts vLLM, where the kind of an object tells. Raises ImportProblem."""
     for document in texts:
         kind = document.get("kind").text
-        if kind in ELSEWHERE:
+        if kind in ELSEWHERE and (kind.startswith("Ray") or not any(started(one) for one in others)):
             raise origin.problem(document.line, f"no container of this {kind} runs vLLM", ELSEWHERE[kind])
     kinds = ", ".join(dict.fromkeys(one.get("kind").text for one in texts if one.get("kind").text))
     if not others and kinds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +24,10 @@ class Remark(NamedTuple):
     line: int
     text: str
     fatal: bool = False
+
+
+#: What blanks divide; what only a shell that runs would know stays in one piece.
+_WORD = re.compile(f"(?:{UNRUN}[^{UNRUN}]*{UNRUN}|[^\\s{UNRUN}])+")
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def fields(parts: Iterable[Part]) -> list[Value]:
         if part.ends:
             found, current = [*found, *_one(current)], None
             continue
-        pieces = [part.value.text] if part.whole else part.value.text.split()
+        pieces = [part.value.text] if part.whole else _WORD.findall(part.value.text)
         if not part.whole and part.value.text[:1].isspace():
             found, current = [*found, *_one(current)], None
         if not pieces:

@@ -24,6 +24,8 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _SEVERAL = ("list", "append", "kv-list")
 #: Lists whose entries are names, digits or not.
 _TEXTS = ("api-key", "served-model-name", "lora-modules")
+#: `{{model}}`, `{{ .Values.model }}`: of just, Jinja, Helm, Go. JSON has no such pair of braces.
+_TEMPLATE = re.compile(r"\{\{-?\s*[\w.$][^{}\"]*\}\}|\{%-?[^%]*%\}")
 _WRITE = "write its value in its place"
 #: vLLM's own default command, which a profile need not say.
 USUAL = ["vllm", "serve"]
@@ -51,6 +53,9 @@ def read_arguments(draft: Draft, words: Sequence[Word]) -> None:
         word, at = words[at], at + 1
         if unrun := unrun_in(word.text.partition("=")[0]):
             raise draft.origin.problem(word.line, f"{unrun} is run by the shell, not by an importer", _WRITE)
+        if (template := _TEMPLATE.search(word.text)) and draft.deployment["kind"] != "kubernetes":
+            what = f"{template[0]} belongs to a template that is not rendered"
+            raise draft.origin.problem(word.line, what, "render it first, or write its value in its place")
         if not word.text.startswith("-") or word.text == "-":
             _positional(draft, word)
             continue
