@@ -332,6 +332,12 @@ class Deployment:
         return max(within, key=lambda one: len(one[2]), default=None)
 
 
+    def mounted_there(self, path: str) -> str:
+        """The folder of production's own mounts that a path lies in, where no volume of the profile has it."""
+        mounts = self.profile.deployment.mounts
+        return next((one for one in mounts if f"{path}/".startswith(one.rstrip("/") + "/")), "")
+
+
 def number(value: Any) -> float | None:
     """A number, also one with a suffix: `32k` is 32,000 and `32K` 32,768."""
     if isinstance(value, bool):

@@ -79,6 +79,7 @@ def _read(draft: Draft, chosen: Place, texts: list[Node]) -> None:
         draft.deployment["replicas"] = int(replicas.text)
         account.read(replicas)
     ContainerReader(draft, chosen, account, texts).read()
+    _several_machines(draft, chosen, account)
     account.read(chosen.node, chosen.pod.get("containers"))
     for part in (chosen.pod, chosen.document):
         for place in places(part):
@@ -86,17 +87,22 @@ def _read(draft: Draft, chosen: Place, texts: list[Node]) -> None:
         for path, node in account.left(part):
             draft.lost(node.line, path)
         account.read(part)
-    _several_machines(draft, chosen)
     for document in texts:
         if document is not chosen.document and not account.took(document):
             kind, name = document.get("kind").text, document.get("metadata", "name").text
             draft.lost(document.line, f"{kind or 'a document'} {name}".strip())
 
 
-def _several_machines(draft: Draft, chosen: Place) -> None:
+def _several_machines(draft: Draft, chosen: Place, account: Account) -> None:
     """A server over several pods: what is booted is one of them."""
     for table in chosen.above:
-        size = table.get("size")
-        if size.text.isdigit() and int(size.text) > 1 and (table.get("workerTemplate")):
-            what = f"one server over {size.text} pods: the profile has this one's command alone"
-            draft.note(size.line, what)
+        size, workers = table.get("size"), table.get("workerGroupSpecs").items
+        count = int(size.text) if size.text.isdigit() and table.get("workerTemplate") else 1
+        if "headGroupSpec" in chosen.path:
+            asked = [one.get("replicas").text or "1" for one in workers]
+            count += sum(int(one) for one in asked if one.isdigit())
+        if count > 1:
+            account.read(size)
+            draft.deployment["machines"] = count
+            what = f"one server over {count} pods: the profile has this one's command alone"
+            draft.note(size.line or table.line, what)

@@ -185,6 +185,7 @@ class ContainerReader:
             self._shared_memory(mount, memory)
         else:
             draft.lost(mount.line, f"the volume at {inside}")
+            draft.deployment["mounts"] = [*draft.deployment.get("mounts", []), inside]
             read(volume)
 
     def _shared_memory(self, mount: Node, memory: Node) -> None:
