@@ -331,9 +331,8 @@ class Deployment:
         ]
         return max(within, key=lambda one: len(one[2]), default=None)
 
-
     def mounted_there(self, path: str) -> str:
-        """The folder of production's own mounts that a path lies in, where no volume of the profile has it."""
+        """The folder of production's own mounts that a path lies in; empty for none."""
         mounts = self.profile.deployment.mounts
         return next((one for one in mounts if f"{path}/".startswith(one.rstrip("/") + "/")), "")
 

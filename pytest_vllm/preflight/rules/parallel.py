@@ -54,8 +54,8 @@ def gpus(of: Deployment) -> Iterator[Finding]:
     if count is not None and count < of.devices and machines > 1 and not several:
         yield Finding(
             of.key(_TP) if of.has(_TP) else of.key("pipeline-parallel-size"),
-            f"one replica takes {of.devices} GPUs over {machines} machines, the gate starts one of {count} GPUs",
-            "it cannot start the whole",
+            f"one replica takes {of.devices} GPUs over {machines} machines",
+            f"the gate starts one machine's part, of {count} GPUs, and not the whole",
             advice="url = the deployment that runs: it is tested without being started",
         )
     elif count is not None and of.devices > count and not several:

@@ -111,7 +111,7 @@ def _chosen(origin: Origin, services: dict[str, Node], names: Variables, wanted:
     candidates = [Candidate(name, node.line - 1) for name, node in running.items()]
     others = [name for name in services if name not in running]
     starts = {name: other_program(_start(services[name])) for name in others}
-    return list(running)[pick(origin, candidates, wanted, "service", others, starts)]
+    return list(running)[pick(origin, candidates, wanted, "service", starts)]
 
 
 def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:

@@ -46,9 +46,8 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
         _nowhere(origin, texts, others)
     names = labels(found)
     candidates = [Candidate(name, one.node.line) for name, one in zip(names, found, strict=True)]
-    seen = [place.node.get("name").text for place in others]
     starts = {one.node.get("name").text: started(one) for one in others}
-    chosen = found[pick(origin, candidates, service, "container", seen, starts)]
+    chosen = found[pick(origin, candidates, service, "container", starts)]
     draft = Draft(origin, "docker", "kubernetes")
     _read(draft, chosen, texts)
     for place in every:

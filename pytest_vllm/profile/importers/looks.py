@@ -33,7 +33,10 @@ OTHERS = {
     "model-config": ("a model's own config.json", "name the file that starts vLLM"),
     "json": ("JSON of something else", "name the file that starts vLLM"),
     "ecs": ("a task definition of Amazon ECS", _COPY),
-    "sagemaker": ("a model or endpoint of SageMaker", "give the vllm serve line that its variables stand for"),
+    "sagemaker": (
+        "a model or endpoint of SageMaker",
+        "give the vllm serve line that its variables stand for",
+    ),
     "vertex": ("a model of Vertex AI", "give the line that its args stand for"),
     "terraform-json": ("Terraform's JSON", _LINE),
     "devcontainer": ("a devcontainer.json", _COPY),
@@ -46,7 +49,10 @@ OTHERS = {
     "fish": ("a fish script", _COPY),
     "bicep": ("Bicep", _LINE),
     "jsonnet": ("Jsonnet or CUE", "render it, and pipe the result in: jsonnet FILE | pytest --vllm-from=-"),
-    "program": ("source code of a program", "give the line that starts it, or the vllm serve line it stands for"),
+    "program": (
+        "source code of a program",
+        "give the line that starts it, or the vllm serve line it stands for",
+    ),
     "workflow": ("a CI workflow", _COPY),
     "ansible": ("an Ansible playbook", _COPY),
     "skypilot": ("a SkyPilot task", "copy the commands of its run: into a script"),

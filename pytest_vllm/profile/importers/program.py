@@ -53,7 +53,7 @@ def other_program(words: Sequence[str]) -> str:
 
 
 def container_of(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Image, and entry point with command, of a `docker run` line that is not filled in yet; empty for none."""
+    """Image, and entry point with command, of a `docker run` line as it is written."""
     at = 1 + next((place for place, word in enumerate(words) if word in ("run", "create")), len(words))
     entrypoint: list[str] = []
     while at < len(words) and words[at].startswith("-") and words[at] != "--":

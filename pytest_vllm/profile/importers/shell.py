@@ -121,7 +121,9 @@ def _none_but_others(origin: Origin, run: Run, found: list[Start]) -> None:
     for line, text in run.others:
         if " compose " in text or "docker-compose" in text or "kubectl" in text or "helm" in text:
             raise origin.problem(line, f"{text} starts what another file describes", "import that file")
-        if "vllm" in origin.text and re.search(r"\b(?:singularity|apptainer|enroot|shifter|charliecloud|udocker)\b", text):
+        if "vllm" in origin.text and re.search(
+            r"\b(?:singularity|apptainer|enroot|shifter|charliecloud|udocker)\b", text
+        ):
             what = f"{text} starts what an image holds"
             raise origin.problem(line, what, "give the vllm serve line that it stands for")
         if "vllm" in text and text.startswith(("`ssh", "`docker", "`podman")):

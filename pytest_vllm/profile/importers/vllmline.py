@@ -161,13 +161,8 @@ def _values(rest: Sequence[Word], flag: Flag, written: str) -> list[Word]:
 def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -> None:
     name = flag.name
     spelled = written.lstrip("-").replace("_", "-")
-    unrun = unrun_in(" ".join(given))
-    if unrun and name in ("host", "port"):
-        draft.note(line, f"{written} is left out: {unrun} is run by the shell, not by an importer")
+    if _left_to_the_shell(draft, written, name, given, line):
         return
-    if unrun and not secret_name(name):
-        what = f"{written} is {unrun}, which the shell runs and an importer does not"
-        raise draft.origin.problem(line, what, _WRITE)
     if "." in spelled:
         _nested(draft, name, spelled.partition(".")[2], _json_or_text(given[0]) if given else True, line)
         return
@@ -190,6 +185,18 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
     elif name in draft.args and draft.args[name] != value:
         draft.note(line, f"{written} is given twice; the last counts, as in vLLM")
     draft.set_arg(name, value, line)
+
+
+def _left_to_the_shell(draft: Draft, written: str, name: str, given: list[str], line: int) -> bool:
+    """Whether a flag is left out, whose value a shell alone knows. Raises ImportProblem for most."""
+    unrun = unrun_in(" ".join(given))
+    if not unrun or secret_name(name):
+        return False
+    if name in ("host", "port"):
+        draft.note(line, f"{written} is left out: {unrun} is run by the shell, not by an importer")
+        return True
+    what = f"{written} is {unrun}, which the shell runs and an importer does not"
+    raise draft.origin.problem(line, what, _WRITE)
 
 
 def _guessed(given: list[str]) -> Any:

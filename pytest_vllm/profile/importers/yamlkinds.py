@@ -28,7 +28,14 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("devcontainer", (frozenset({"image", "runArgs"}), frozenset({"image", "postStartCommand"}))),
     ("pm2", (frozenset({"apps"}),)),
     ("runpod", (frozenset({"imageName"}), frozenset({"gpuTypeId"}), frozenset({"gpuTypeIds"}))),
-    ("bento", (frozenset({"service", "include"}), frozenset({"service", "python"}), frozenset({"service", "docker"}))),
+    (
+        "bento",
+        (
+            frozenset({"service", "include"}),
+            frozenset({"service", "python"}),
+            frozenset({"service", "docker"}),
+        ),
+    ),
     ("azure-ml", (frozenset({"endpoint_name"}), frozenset({"instance_type", "environment"}))),
     ("litellm", (frozenset({"model_list"}),)),
     ("truss", (frozenset({"docker_server"}), frozenset({"model_metadata"}))),
@@ -118,7 +125,7 @@ def _table(tables: list[Node], *, json: bool) -> str:
     found = ""
     if any(one.get("apiVersion") and one.get("kind") for one in tables):
         found = "kubernetes"
-    elif "services" in keys and not {"resources", "decode"} & keys or keys <= _INCLUDING and "include" in keys:
+    elif _is_compose(keys):
         found = "compose"
     elif first.get("models") and any(one.get("cmd") for _, one in first.get("models").pairs):
         found = "llama-swap"
@@ -131,10 +138,20 @@ def _table(tables: list[Node], *, json: bool) -> str:
     return found or ("json" if json and not known else "config")
 
 
+def _is_compose(keys: set[str]) -> bool:
+    including = "include" in keys and keys <= _INCLUDING
+    return including or ("services" in keys and not {"resources", "decode"} & keys)
+
+
 def _list(found: Node) -> str:
     keys = {key for one in found.items for key, _ in one.pairs}
     if "HostConfig" in keys:
         return "inspect"
-    if "hosts" in keys or {"name", "tasks"} <= keys or _TASKS & keys or any(_MODULE.match(key) for key in keys):
+    if (
+        "hosts" in keys
+        or {"name", "tasks"} <= keys
+        or _TASKS & keys
+        or any(_MODULE.match(key) for key in keys)
+    ):
         return "ansible"
     return "list"

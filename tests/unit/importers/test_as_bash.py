@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +15,8 @@ from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_vllm.profile.importers.shellwalk import Start
 
 FILES = settings(
@@ -46,7 +47,7 @@ def referring(name: str) -> st.SearchStrategy[str]:
     ways = [
         "${}", "${{{}}}", "${{{}:-x y}}", "${{{}-d}}", "${{{}:+--on}}", "${{{}:+--on ${}}}", "${{{}%b*}}",
         "${{{}##*/}}", "${{{}%%/*}}", "${{{}#*a}}", "${{{}/a/b}}", "${{{}//a/}}", "${{#{}}}", "${{{}^^}}",
-        "${{{}:-\"q r\"}}", "${{{}:-'s t'}}", "${{{}:1:2}}", "${{{}:=set}}",
+        '${{{}:-"q r"}}', "${{{}:-'s t'}}", "${{{}:1:2}}", "${{{}:=set}}",
     ]  # fmt: skip
     return st.sampled_from(ways).map(lambda way: way.format(name, name))
 
@@ -131,8 +132,17 @@ def statements(draw: st.DrawFn, depth: int = 0) -> str:
     return draw(st.sampled_from(ways))
 
 
-ENDS = ["vllm serve {}", "exec vllm serve {}", "A=1 vllm serve {}", 'CMD="vllm serve $A ${{B}} \\\n  $C"; $CMD {}', "env B=2 vllm serve {}",
-        'eval "vllm serve $A \\\n $B" {}', "bash -c 'vllm serve \"$@\" $A' -- {}", "vllm serve {} &\nwait", "bash <<EOF\nvllm serve ${{A}} \\\n  ${{B}} {}\nEOF"]  # fmt: skip
+ENDS = [
+    "vllm serve {}",
+    "exec vllm serve {}",
+    "A=1 vllm serve {}",
+    'CMD="vllm serve $A ${{B}} \\\n  $C"; $CMD {}',
+    "env B=2 vllm serve {}",
+    'eval "vllm serve $A \\\n $B" {}',
+    "bash -c 'vllm serve \"$@\" $A' -- {}",
+    "vllm serve {} &\nwait",
+    "bash <<EOF\nvllm serve ${{A}} \\\n  ${{B}} {}\nEOF",
+]
 
 
 def by_bash(script: Path) -> tuple[list[str], dict[str, str]] | None:
@@ -143,7 +153,7 @@ def by_bash(script: Path) -> tuple[list[str], dict[str, str]] | None:
     stub.chmod(0o755)
     seen.unlink(missing_ok=True)
     environ = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": "/home/me", "SEEN": str(seen), "LC_ALL": "C.UTF-8"}
-    subprocess.run(  # noqa: S603 - a script of this test's own
+    subprocess.run(
         ["/bin/bash", str(script)], env=environ, cwd=folder, capture_output=True, timeout=20, check=False
     )
     if not seen.is_file():
