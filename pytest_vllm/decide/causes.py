@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.deviations import GENERAL, subject_of
-from pytest_vllm.decide.verdict import SIGNS_OF_LIFE, Verdict, by_suspicion, suspicion
+from pytest_vllm.decide.verdict import MISREAD, SIGNS_OF_LIFE, Verdict, by_suspicion, suspicion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -222,6 +222,6 @@ def _urgency(one: Cause) -> int:
     """Life before mixed-up answers before everything else; last what follows from another fault."""
     if any(check.check in SIGNS_OF_LIFE for check in one.checks):
         return 0
-    if any(check.check.startswith(MIXED_UP) for check in one.checks):
+    if any(check.check.startswith(MIXED_UP) and MISREAD not in check.reason for check in one.checks):
         return 1
     return 3 if all(check.check in FOLLOWS for check in one.checks) else 2

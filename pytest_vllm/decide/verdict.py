@@ -151,7 +151,9 @@ class OwnTests:
 NO_TESTS = OwnTests()
 
 
-def decide(results: Iterable[Result], *, own: OwnTests = NO_TESTS, strict: bool = False) -> Decision:
+def decide(
+    results: Iterable[Result], *, own: OwnTests = NO_TESTS, strict: bool = False, deaths: Sequence[str] = ()
+) -> Decision:
     """The answer of a run.
 
     A failing check outweighs an undecided one: what is known to be broken needs no further evidence.
@@ -161,6 +163,7 @@ def decide(results: Iterable[Result], *, own: OwnTests = NO_TESTS, strict: bool 
         results: every check that was selected.
         own: tests that are not checks.
         strict: advisory and undecided SHOULD checks count like MUST checks.
+        deaths: how servers ended or hung while they were tested, which no selection of checks hides.
     """
     rows = list(results)
     counts = Counter(row.verdict for row in rows)
@@ -168,8 +171,9 @@ def decide(results: Iterable[Result], *, own: OwnTests = NO_TESTS, strict: bool 
     failed = tuple(by_suspicion(failing, rows))
     undecided = tuple(r for r in rows if r.verdict is Verdict.UNDECIDED and (strict or r.level is Level.MUST))
     decided = sum(1 for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
-    if failed or own.failed:
-        return Decision(Answer.NO_GO, _no_go(failed, own.failed, strict=strict), counts, failed, undecided)
+    if failed or own.failed or deaths:
+        why = "; ".join(filter(None, [_no_go(failed, own.failed, strict=strict), *deaths]))
+        return Decision(Answer.NO_GO, why, counts, failed, undecided)
     if undecided:
         why = f"{_checks(len(undecided), 'MUST')} could not be decided"
         return Decision(Answer.UNDECIDED, why, counts, failed, undecided)
@@ -212,8 +216,12 @@ def qualified(decision: Decision, *, doubts: Sequence[str] = (), partial: str = 
 SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
 #: Areas that judge loads: whatever is wrong with an answer shows in them, too.
 OF_LOADS = ("memory", "performance", "throughput", "soak")
+#: What looks at every answer, or asks for a bit of everything: a fault of any area shows in them, too.
+OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle"), ("answers.whole",)
 #: What a failing check of them weighs, measured with `tests.defects.matrix`.
-LOADS_WEIGH = 0.25
+LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
+#: Within the reason of a check that fails because it cannot read an answer: the fault is the answer's.
+MISREAD = "can't be judged, its answer is malformed"
 
 
 def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
@@ -221,20 +229,37 @@ def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
 
     One fault often shows in several areas. The area where it lies has most of its decided checks failing:
     areas are ranked by that share, checks keep their order within an area. A server that does not generate
-    fails everywhere: then the area that says so comes first. Areas of loads weigh less.
+    fails everywhere: then the area that says so comes first. Areas of loads weigh less, and less still those
+    that look at everything.
     """
     share = suspicion(failing, rows)
     silent = {r.area for r in failing if r.check in SIGNS_OF_LIFE}
     return sorted(failing, key=lambda r: (r.area not in silent, -share[r.area]))
 
 
-def suspicion(failing: Iterable[Result], rows: Iterable[Result]) -> dict[str, float]:
-    """Area -> which share of its decided checks fails, 0 to 1; for areas of loads a quarter of it."""
+def suspicion(failing: Sequence[Result], rows: Iterable[Result]) -> dict[str, float]:
+    """Area -> which share of its decided checks fails for what they look at, 0 to 1, weighed.
+
+    Where most of them fail for answers that they cannot read, the check of that comes first.
+    """
     decided = Counter(r.area for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
-    return {
-        area: number / max(1, decided[area]) * (LOADS_WEIGH if area in OF_LOADS else 1)
-        for area, number in Counter(r.area for r in failing).items()
-    }
+    found = dict.fromkeys((r.area for r in failing), 0.0)
+    misread = [one for one in failing if MISREAD in one.reason]
+    mostly = 2 * len(misread) >= len(failing)
+    for one in failing:
+        if mostly and one.check in EVERY_ANSWER:
+            found[one.area] += 1.0
+        elif MISREAD not in one.reason:
+            found[one.area] += _weight(one) / max(1, decided[one.area])
+    return found
+
+
+def _weight(one: Result) -> float:
+    if one.check in EVERY_ANSWER:
+        return EVERY_ANSWER_WEIGHS
+    if one.area in OF_EVERYTHING:
+        return EVERYTHING_WEIGHS
+    return LOADS_WEIGH if one.area in OF_LOADS else 1.0
 
 
 def _no_go(failed: tuple[Result, ...], own_failures: int, *, strict: bool) -> str:

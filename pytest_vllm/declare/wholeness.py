@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.decide.verdict import Level
+from pytest_vllm.decide.verdict import MISREAD, Level
 from pytest_vllm.schemas import schema_faults
 from pytest_vllm.schemas.skeletons import BODIES, EVENTS, REFUSALS, misfits
 from pytest_vllm.wire.failure import Failure
@@ -112,7 +112,7 @@ def misread(error: Exception, where: str, recordings: Iterable[Recording], versi
         for recording in judged:
             if fault := judge(recording):
                 crash = f"{type(error).__name__} at {where}"
-                return f"{recording.key} can't be judged, its answer is malformed: {fault} ({crash})"
+                return f"{recording.key} {MISREAD}: {fault} ({crash})"
     return ""
 
 

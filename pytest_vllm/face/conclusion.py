@@ -33,6 +33,8 @@ from pytest_vllm.report.write import write_all
 from pytest_vllm.wire.store import file_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_vllm.decide.verdict import Result
     from pytest_vllm.face.session import GateSession
     from pytest_vllm.launch.protocol import BootError
@@ -165,9 +167,11 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     doubts = [
         *session.account.doubts(session.results, own=ran, faulty=len(session.faulty)),
         *lost_checks(session, results),
+        *_told_to_end(session),
     ]
     how = {"counting": session.counting, "alone": session.account.alone}
-    decided = decide(results, own=counted(session.own, **how), strict=session.options.strict)
+    own_tests, strict = counted(session.own, **how), session.options.strict
+    decided = decide(results, own=own_tests, strict=strict, deaths=_unsaid_deaths(session, results))
     partial = "; ".join(filter(None, [session.account.partial, told(results)]))
     decision = qualified(decided, doubts=doubts, partial=partial)
     accused = set(map(id, decision.failed))
@@ -201,6 +205,19 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     _write(record, session)
     write_extract(session, record)
     return decision.exit_code
+
+
+def _unsaid_deaths(session: GateSession, results: Sequence[Result]) -> list[str]:
+    """How servers ended or hung of which no failing check says so: none of those was asked for."""
+    failing = {one.profile for one in results if one.verdict is Verdict.FAIL}
+    died = {name: session.state(name).died for name in _opened(session) if name not in failing}
+    return [f"{name}: {how.partition(': ')[0]}" for name, how in died.items() if how]
+
+
+def _told_to_end(session: GateSession) -> list[str]:
+    """That a signal ended the run, which has then not seen everything."""
+    ended = session.gate.run.ended if session.gate else []
+    return [f"the run was told to end by {ended[0]}"] if ended else []
 
 
 def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, Any]:

@@ -90,6 +90,12 @@ def vllm_log(vllm_session: GateSession, vllm_profile_name: str) -> tuple[tuple[f
 
 
 @pytest.fixture(scope="session")
+def vllm_death(vllm_session: GateSession, vllm_profile_name: str) -> str:
+    """How the server ended or hung while it was tested, in words; empty when it lived to the end."""
+    return vllm_session.state(vllm_profile_name).died
+
+
+@pytest.fixture(scope="session")
 def vllm_startup_warnings(vllm_log: tuple[tuple[float, str], ...]) -> tuple[StartupWarning, ...] | None:
     """What the start logged that matters although it succeeded; None where the server runs already."""
     from pytest_vllm.launch.notable import startup_warnings  # noqa: PLC0415 - only such checks pay for it

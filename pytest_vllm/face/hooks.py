@@ -20,6 +20,7 @@ from pytest_vllm.face import judgement as judge
 from pytest_vllm.face.baselines import refuse_other_model
 from pytest_vllm.face.items import measured_by, spec_of, wanted
 from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.launch.signals import Interrupted
 from pytest_vllm.report.junit import properties
 from pytest_vllm.report.progress import Progress
 from pytest_vllm.run.gate import Gate
@@ -188,9 +189,20 @@ class GatePlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Decide, write the reports, set the exit status."""
-        if self._decides and int(exitstatus) in closing.DECIDABLE:
+        if self._decides and (int(exitstatus) in closing.DECIDABLE or self._ended):
             session.exitstatus = closing.decide_and_write(self.session, self.config)
             closing.describe_in_junit(self.session, self.config)
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """A CI job's time limit, unlike Ctrl-C, wants the verdict of what there is."""
+        if isinstance(excinfo.value, Interrupted) and self.session.gate is not None:
+            self.session.gate.run.ended.append(str(excinfo.value))
+
+    @property
+    def _ended(self) -> bool:
+        """Whether a signal ended this run once it had a server to judge."""
+        gate = self.session.gate
+        return gate is not None and bool(gate.run.ended and gate.states)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """What counted; pytest's short summary of the person's own tests follows."""

@@ -15,6 +15,7 @@ from pytest_vllm.declare.recordings import without_evidence
 from pytest_vllm.declare.wholeness import misread
 from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, exchanges_of
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ SHOWN = {
 }
 
 
+#: What a check says that judged something.
+DECIDED = (Verdict.PASS, Verdict.FAIL, Verdict.ADVISORY)
+#: The fixture that says how the server ended.
+DEATH = "vllm_death"
 #: What a check raises to say what it found.
 JUDGEMENTS = (AssertionError, NotRun, Undecided)
 
@@ -50,7 +55,7 @@ def judge(
     """The result of a check whose call (or set-up) has ended; `file` is where a person's own check lies."""
     verdict, reason = _observe(spec, call)
     exchanges = tuple(exchanges_of(item, spec))
-    if verdict is Verdict.PASS and (why := _left_open(state, exchanges)):
+    if verdict in DECIDED and (why := _left_open(item, state, exchanges, passed=verdict is Verdict.PASS)):
         verdict, reason = Verdict.UNDECIDED, why
     _, line, _ = item.reportinfo()
     result = Result(
@@ -75,9 +80,16 @@ def judge(
     return _explained(judged, state, item.config.rootpath) if judged.verdict is Verdict.FAIL else judged
 
 
-def _left_open(state: ServerState, exchanges: Sequence[str]) -> str:
-    """Why a check that passed on what there is has not passed: part of it could not be recorded."""
-    return without_evidence(state.store.get(key) for key in exchanges if key in state.store)
+def _left_open(item: pytest.Item, state: ServerState, exchanges: Sequence[str], *, passed: bool) -> str:
+    """Why a check on a part of what it is about is undecided; empty when it is not.
+
+    It has not passed. Of a server that was gone for the rest it has not failed either: that it was gone is
+    the finding, and what one answer out of many is to show may have come later. The check of that stands.
+    """
+    if DEATH in getattr(item, "fixturenames", ()):
+        return ""
+    kept = (state.store.get(key) for key in exchanges if key in state.store)
+    return without_evidence(one for one in kept if passed or one.failure is not Failure.HELD)
 
 
 def _explained(result: Result, state: ServerState, root: Path) -> Result:

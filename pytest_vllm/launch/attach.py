@@ -25,10 +25,14 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.wire.ask import Answer
 
-_CONNECT, _ANSWER = 2.0, 2.0
+_CONNECT, _ANSWER, _GREETING = 2.0, 2.0, 0.5
 _API = re.compile(r"/v1(/.*)?$")
 #: Bad request, forbidden, nginx's own for client certificates and for plain HTTP.
 _NOT_SO = frozenset({400, 403, 495, 496, 497})
+#: A connection that was accepted and closed without a word.
+_NOT_YET = (Failure.RESET, Failure.TRUNCATED)
+#: Too early, too many: another time the answer is another one.
+_LATER = (408, 425, 429)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -127,7 +131,11 @@ def proxy_in_front(profile: Profile) -> str:
 
 
 def check_reachable(url: str, access: Access | None = None) -> None:
-    """Raises BootError when nothing answers HTTP at this URL. A slow answer is left to the waiting."""
+    """Raises BootError when nothing answers HTTP at this URL, or something that will never be a vLLM.
+
+    A slow answer is left to the waiting, and so is a connection that is closed without a word: docker's proxy
+    does that while the server in a container still loads.
+    """
     try:
         route = route_to(url, access)
         dial(route, _CONNECT).close()
@@ -138,7 +146,7 @@ def check_reachable(url: str, access: Access | None = None) -> None:
     try:
         answer = ask(route, "/health", timeout=_ANSWER)
     except TransportError as fault:
-        if fault.failure.slow:
+        if fault.failure.slow or (fault.failure in _NOT_YET and not _speaks_first(route)):
             return
         if fault.failure in (Failure.PROXY, Failure.TLS):
             raise fault_of(fault.failure, str(fault), url) from fault
@@ -154,6 +162,39 @@ def check_reachable(url: str, access: Access | None = None) -> None:
             means="clients of the API do not follow redirects of POST requests",
             try_=(f"--vllm-url={to.removesuffix('/health') or url}",),
         )
+    if HTTPStatus.BAD_REQUEST <= answer.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        _refused(route, answer)
+
+
+def _speaks_first(route: Route) -> bool:
+    """Whether what listens says something unasked, as databases and mail servers do and HTTP never does."""
+    try:
+        with dial(route, _CONNECT) as sock:
+            sock.settimeout(_GREETING)
+            return bool(sock.recv(1))
+    except OSError:
+        return False
+
+
+def _refused(route: Route, health: Answer) -> None:
+    """Raises BootError when the list of models is refused like `/health`: no waiting changes that.
+
+    A key that is wanted is the probe's to name: it knows whether one was given.
+    """
+    try:
+        models = ask(route, "/v1/models", timeout=_ANSWER)
+    except TransportError:
+        return
+    keyed = models.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+    if keyed or models.status in _LATER or not 400 <= models.status < 500:
+        return
+    said = " ".join(models.text[:200].split())
+    raise BootError(
+        f"what answers at {route.url} refuses /health and the list of models",
+        evidence=(f"GET /health: {health.status}", f"GET /v1/models: {models.status} {said}".rstrip()),
+        means="a vLLM that runs or loads answers one of the two otherwise: this is another server, or path",
+        try_=("check the port and the path in front of it", "give the base URL, without /v1"),
+    )
 
 
 def _of_the_proxy(answer: Answer) -> str:

@@ -22,6 +22,7 @@ class Cause:
         example: a log line that matches.
         source: where the line was seen or is printed.
         lines: how many lines of the log say it.
+        follows: other faults bring it about, too: it counts only when nothing unknown was raised before it.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Cause:
     example: str
     source: str
     lines: int = 1
+    follows: bool = False
 
 
 @cache
@@ -48,6 +50,7 @@ def causes() -> tuple[Cause, ...]:
             row["example"],
             row["source"],
             row.get("lines", 1),
+            row.get("follows", False),
         )
         for row in table["cause"]
     )

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.kinds import Kind, kinds
-from pytest_vllm.launch.logtext import plain, unprefixed
+from pytest_vllm.launch.logtext import plain, spread, unprefixed
 from pytest_vllm.launch.phases import PhaseReader
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.launch.tracebacks import Raised, raised, root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from pytest_vllm.launch.protocol import Exit
 
@@ -29,8 +29,11 @@ _WIDEST = 400
 _WORD = re.compile(r"[\w.-]+")
 _PLACE = re.compile(r"\{(\w+)\}")
 
-_CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG)\b")
-_WARNING = re.compile(r"^(?:\([^)]*\)\s*)*WARNING\b|^Failed to import from ")
+_CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG|TRACE)\b")
+_WARNING = re.compile(
+    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^Failed to import from |\b\w*Warning: "
+    r"|thrown while requesting|\bRetrying in \d"
+)
 
 
 @dataclass(frozen=True)
@@ -53,23 +56,49 @@ def root_cause(lines: Sequence[str], *, hung: bool = False) -> Found | None:
         lines: the log, with whatever prefixes it was carried.
         hung: the server runs, but its start does not go on.
     """
-    texts = [plain(line) for line in lines]
-    found = _by_words(texts)
-    if found is not None and not found.cause.symptom and not _WARNING.match(found.line):
+    records = spread(lines)
+    found = _cause_of([text for _, text in records], hung=hung)
+    return replace(found, number=records[found.number - 1][0]) if found and found.number else found
+
+
+def _cause_of(texts: Sequence[str], *, hung: bool) -> Found | None:
+    errors = raised(texts)
+    found, firm = _by_words(texts, {one.number for one in errors if one.aside})
+    if found is not None and found.cause.follows and _unknown_before(found, errors):
+        found = None
+    if found is not None and firm:
         return found
-    return _by_kind(texts, hung=hung) or found
+    kind = _by_kind(texts, errors, hung=hung)
+    if kind is None and found is not None and only_warns(found.line):
+        unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
+        return None if unknown else found
+    return kind or found
 
 
-def _by_words(lines: Sequence[str]) -> Found | None:
+def only_warns(line: str) -> bool:
+    """Whether a line warns of something, and says nothing of a failure."""
+    return bool(_WARNING.search(line))
+
+
+def _unknown_before(found: Found, errors: Sequence[Raised]) -> bool:
+    """Whether something was raised before that nobody knows: what follows may follow from it."""
+    before = (one for one in errors if one.number < found.number and not one.wrapper)
+    return any(_kind_of(one, "") is None and one.text not in found.line for one in before)
+
+
+def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None, bool]:
+    """The first cause whose words a log holds; and whether more than a symptom, or a warning, says so."""
     symptom = None
     for number, line in _telling(lines):
+        if number in aside:
+            continue
         for found in _matches(number, line):
-            if not found.cause.symptom and not _WARNING.match(line):
+            if not found.cause.symptom and not only_warns(line):
                 # the warning that told the same cause before names it best
                 same = symptom is not None and symptom.cause == found.cause
-                return symptom if same else _narrowed(lines, found)
+                return (symptom if same else _narrowed(lines, found)), True
             symptom = symptom or found
-    return symptom
+    return symptom, False
 
 
 #: Causes that say less than the frames do.
@@ -84,16 +113,31 @@ def _narrowed(lines: Sequence[str], found: Found) -> Found:
     return (_kind_of(one, "") if one else None) or found
 
 
-def _by_kind(lines: Sequence[str], *, hung: bool) -> Found | None:
-    phase = phase_of(lines)
-    for one in raised(lines):
-        if not one.wrapper and (found := _kind_of(one, phase)):
-            return found
+def _by_kind(lines: Sequence[str], errors: Sequence[Raised], *, hung: bool) -> Found | None:
+    phase, unknown, found = phase_of(lines), False, None
+    for one in errors:
+        kind = None if one.wrapper else _kind_of(one, phase)
+        if kind is not None and not (unknown and kind.cause.follows):
+            found = kind
+            break
+        unknown = unknown or not (one.wrapper or kind)
+    said = None if found and not found.cause.symptom else _by_line(lines)
+    if said is not None and said.cause.follows and (unknown or found):
+        said = None
+    if found is None or (said is not None and said.number < found.number):
+        found = said or found
+    return found or (_where_it_hangs(lines) if hung else None)
+
+
+def _by_line(lines: Sequence[str]) -> Found | None:
+    """A kind that single lines tell, what a program says that raises nothing."""
+    bare = [unprefixed(line) for line in lines]
     for kind in kinds():
-        for number, line in enumerate(lines, 1):
-            if kind.line is not None and kind.line.search(unprefixed(line)):
-                return _of(kind, number, line)
-    return _where_it_hangs(lines) if hung else None
+        if kind.line is not None:
+            number = next((n for n, line in enumerate(bare, 1) if kind.line.search(line)), 0)
+            if number:
+                return _of(kind, number, lines[number - 1])
+    return None
 
 
 def _kind_of(one: Raised, phase: str) -> Found | None:
@@ -131,7 +175,7 @@ def _telling(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         text = unprefixed(line)
         usage = text.startswith("usage: ") or (usage and text.startswith(" "))
         quoted = source and text.startswith("    ")
-        source = quoted or text.startswith('  File "')
+        source = quoted or text.lstrip().startswith('File "')
         if not (usage or quoted or source or _CALM.match(line)):
             yield number, line
 
@@ -209,10 +253,10 @@ def _matches(number: int, line: str) -> Iterator[Found]:
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:
-    """Named groups, `name2` standing in for an empty `name`."""
+    """Named groups, `name2` and `name3` standing in for an empty `name`."""
     found: dict[str, str] = {}
     for name, text in match.groupdict().items():
-        plain = name.removesuffix("2")
+        plain = name.rstrip("23")
         found[plain] = found.get(plain) or (text or "").strip()
     return found
 

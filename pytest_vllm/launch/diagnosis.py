@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.launch.diagnose import by_status, phase_of, root_cause
+from pytest_vllm.launch.diagnose import by_status, only_warns, phase_of, root_cause
 from pytest_vllm.launch.knownfaults import known_in
-from pytest_vllm.launch.logtext import plain, unprefixed
+from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.launch.phases import STARTED, step_of
 from pytest_vllm.launch.tracebacks import WRAPPER, raised
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 
 _TELLING = 3
 _WIDEST = 400
+_STALLED, _WAITS = 3, "No available shared memory broadcast block found"
+_ANSWERED = re.compile(r'"POST /\S+ HTTP/[\d.]+" 200\b')
+_ENGINE = re.compile(
+    r"^\((?:Engine|Worker|Vllm|Ray)|\[?(?:core\w*|engine|client|multiproc\w*|async_llm\w*)\.py:\d"
+)
+_LOAD = re.compile(r"Running: (\d+) reqs")
+_BEGINS = "vLLM API server version"
+_FAILED = re.compile(r"^(?:\([^)]*\)\s*)*(?:ERROR|CRITICAL)\b")
 
 
 class Sure(StrEnum):
@@ -96,23 +105,30 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
         ended: how the server ended, None when that is not known.
         hung: whether it runs and its start does not go on; None when that is not known.
     """
-    texts = [plain(line) for line in lines]
-    phase, warnings, known = phase_of(texts), tuple(startup_warnings(texts)), known_in(texts)
-    begin = _after_start(texts)
+    records = spread(lines)
+    texts = [text for _, text in records]
+    warnings = tuple(replace(one, number=records[one.number - 1][0]) for one in startup_warnings(texts))
+    phase, known = phase_of(texts), known_in(texts)
+    begin = max(_after_start(texts), _last_try(texts))
+    begin = _served_on(texts, begin) if phase == STARTED else begin
     late = ["" if number < begin else text for number, text in enumerate(texts)]
-    found = root_cause(late, hung=hung is not False and phase != STARTED)
+    ends = next((text for text in reversed(late) if text), "")
+    stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and _WAITS not in ends)
+    stands = hung or (hung is None and stalled and not _troubled(late))
+    found = root_cause(late, hung=stands)
     failed = hung or (ended is not None and (ended.status not in {0, None} or ended.oom or ended.signal))
     if ended is not None and (found is None or found.cause.symptom or ended.oom):
         found = by_status(ended) or found
-    broken = _troubled(late)
+    broken = _troubled(late) or (found is not None and not _only_warns(texts, found))
     if phase == STARTED and not failed and not broken:
         words = "the server started, and its log names no fault"
         return Diagnosis(Sure.NO_FAULT, "", words, (), (), phase, warnings, known)
     if found is None:
         means = f"the log names no cause that is known; it ends while {phase}"
         tries = ("read the log from its first error on; the lines here are the most telling",)
-        return Diagnosis(Sure.UNKNOWN, "", means, tries, _most_telling(late), phase, warnings, known)
-    quoted = ((found.number, _short(texts[found.number - 1])),) if found.number else ()
+        telling = tuple((records[number - 1][0], text) for number, text in _most_telling(late))
+        return Diagnosis(Sure.UNKNOWN, "", means, tries, telling, phase, warnings, known)
+    quoted = ((records[found.number - 1][0], _short(texts[found.number - 1])),) if found.number else ()
     sure = Sure.LIKELY if found.cause.symptom or _only_warns(texts, found) else Sure.CERTAIN
     return Diagnosis(sure, found.cause.id, found.means, found.tries, quoted, phase, warnings, known)
 
@@ -125,13 +141,38 @@ def _after_start(texts: Sequence[str]) -> int:
     return max(starts, default=0)
 
 
+def _stalled(texts: Sequence[str], *, serving: bool) -> bool:
+    """Whether a log ends with an engine that waits for its workers, minute after minute.
+
+    An idle server says the same: only one that has requests to work on is stalled.
+    """
+    last = [text for text in texts if text][-_STALLED:]
+    loads = [int(found[1]) for text in texts if (found := _LOAD.search(text))]
+    waits = len(last) == _STALLED and all(_WAITS in text for text in last)
+    return waits and (not serving or bool(loads and loads[-1]))
+
+
+def _served_on(texts: Sequence[str], begin: int) -> int:
+    """Index behind what only single requests suffered from: the server answered others after it."""
+    served = max((n for n, text in enumerate(texts[begin:], begin) if _ANSWERED.search(text)), default=0)
+    between = [text for text in texts[begin:served] if _FAILED.match(text) or WRAPPER.search(text)]
+    others = any(_ENGINE.search(text) or WRAPPER.search(text) for text in between)
+    return served if served and not others and not _troubled(texts[served:]) else begin
+
+
+def _last_try(texts: Sequence[str]) -> int:
+    """Index of the last of several starts that failed: a container that is started again keeps its log."""
+    tries = [number for number, text in enumerate(texts) if _BEGINS in text]
+    return next((n for n in reversed(tries[1:]) if _troubled(texts[n:]) or root_cause(texts[n:])), 0)
+
+
 def _troubled(texts: Sequence[str]) -> bool:
     """Whether anything but warnings says that something failed."""
-    return bool(raised(texts)) or any(" ERROR " in f" {text}" or "CRITICAL" in text for text in texts)
+    return any(not one.aside for one in raised(texts)) or any(_FAILED.match(text) for text in texts)
 
 
 def _only_warns(texts: Sequence[str], found: Found) -> bool:
-    return bool(found.number) and "WARNING" in texts[found.number - 1][:60]
+    return bool(found.number) and only_warns(texts[found.number - 1])
 
 
 def _most_telling(texts: Sequence[str]) -> tuple[tuple[int, str], ...]:

@@ -14,7 +14,10 @@ _ANSWER = 1.0
 
 
 class Health:
-    """Asks `/health`; a proxy that hides it is asked for the models instead."""
+    """Asks `/health`; where that is hidden, or wants a key, for the models instead.
+
+    Models that are refused for want of a key are an answer: the probe asks with the key, and names it.
+    """
 
     def __init__(self, access: Access | None = None) -> None:
         """Nothing is asked yet."""
@@ -25,7 +28,7 @@ class Health:
         try:
             route = route_to(url, self._access)
             status = ask(route, "/health", timeout=_ANSWER).status
-            if status in (404, 405):
+            if status in (400, 401, 403, 404, 405):
                 return ask(route, "/v1/models", timeout=_ANSWER).status < 404
         except OSError:
             return False

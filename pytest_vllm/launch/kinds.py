@@ -66,7 +66,14 @@ def kinds() -> tuple[Kind, ...]:
 
 def _kind(row: dict[str, str]) -> Kind:
     cause = Cause(
-        row["id"], _NEVER, row["means"], tuple(row["try"]), not row.get("sure"), "", row["source"], 1
+        id=row["id"],
+        pattern=_NEVER,
+        means=row["means"],
+        tries=tuple(row["try"]),
+        symptom=not row.get("sure"),
+        example="",
+        source=row["source"],
+        follows=bool(row.get("follows")),
     )
     error, frame, text, phase, line, hung = (
         re.compile(row[name], re.MULTILINE) if name in row else None

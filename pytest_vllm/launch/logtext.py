@@ -4,38 +4,72 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
-_COLOUR = re.compile(r"(?:\x1b|ESC)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_COLOUR = re.compile(
+    r"(?:\x1b|ESC|\^\[|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"  # also as cat -v and rsyslog show it
+    r"|(?:#015|\^M)$|\s*│$"
+)
 _MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_STAMP = r"\[?\d{4}[-/]\d\d[-/]\d\d[T _-]\d\d:\d\d:\d\d(?:[.,:]\d+)?(?: ?Z| ?[+-]\d\d:?\d\d)?\]?"
+_LEVELS = "(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)"
 _CARRIERS = re.compile(
     rf"^(?:{_MONTHS} +\d+ \d\d:\d\d:\d\d \S+ [\w.@/-]+\[\d+\]: ?"  # journald, syslog
     rf"|{_STAMP} \S+ [\w.@/-]+\[\d+\]: ?"  # journald --output=short-iso
     r"|\[pod/[^\]]+\] ?"  # kubectl logs --prefix
     rf"|{_STAMP} (?:stdout|stderr) [FP] "  # the container runtime's own file
-    rf"|{_STAMP} (?=\(|\[|[A-Z{{]|  |\w+(?:\.\w+)*Error)"  # --timestamps
+    rf"|{_STAMP} - (?!vllm\b)[\w.]+ - {_LEVELS} - "  # a program that logs what its child says
+    rf"|{_STAMP} \| \w+ \| (?:stdout|stderr) \| ?"  # the same, with bars
+    rf"|{_STAMP} \[\w+\] \(\w+\) "  # the same, with brackets
+    r"|\[\d+,\d+\]<std(?:out|err)>: ?"  # mpirun
+    rf"|{_STAMP} +\w+ \w+::subprocess: ?"  # a Rust program's log of its child
+    rf"|{_STAMP} +(?=(?:TRACE|DEBUG|INFO|WARN|ERROR) )"  # and of itself
+    rf"|{_STAMP}[ \t](?!- )"  # --timestamps
     r"|[\w.-]+\s+\| ?"  # docker compose
+    r"|│ ?"  # a terminal's frame
     r")"
 )
+_LOGFMT = re.compile(r'time=\S+ level=\w+ msg="((?:[^"\\]|\\.)*)"')
+_OF_A_LOGGER = re.compile(rf"^{_STAMP} - vllm[\w.]* - ({_LEVELS}) - ")
+#: Whatever stands before the process or the level that vLLM itself writes.
+_BEFORE_VLLM = re.compile(
+    r"^(?![(]|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b)[^\"'`=]{1,80}?"
+    r"(?=\((?:APIServer|EngineCore|Worker|VllmWorker|RayWorker)\w*[ )]"
+    r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d[ .])"
+)
+_PROCESS = r"\([A-Za-z][\w-]*(?:,? [^()]*?\bpid=[^)]*| \w+=[^)]*)?\) ?"
 _MESSAGE_KEYS = ("message", "msg", "log", "MESSAGE", "text")
+_TRACE_KEYS = ("exc_info", "exception", "traceback", "stack_trace", "exc_text")
+_KNOWN_LEVELS = frozenset({"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"})
 _PREFIX = re.compile(
-    r"^(?:\([\w-]+(?: \w+=[^)]*)?\) ?)*"
-    r"(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):?\s+"
+    rf"^(?:{_PROCESS})*"
+    r"(?:(?:INFO:     |(?:ERROR|DEBUG):    |WARNING:  "  # as uvicorn pads them
+    rf"|{_LEVELS}:? +(?=\d\d-\d\d |\[)|{_LEVELS}:? )"
     r"(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? )?(?:\[[^\]]*\]\s?|[\w./-]+\.py:\d+\]\s?)?)?"
     r"(?:\[rank\d+\]:\s?)?"
 )
-_OWNER = re.compile(r"\(([A-Za-z][\w-]*)((?: \w+=[^)]*)?)\) ?")
+_OWNER = re.compile(_PROCESS)
 
 
 def plain(line: str) -> str:
     """The line as vLLM wrote it; a JSON record gives its message, with its level before it."""
     text = _COLOUR.sub("", line).rstrip()
-    for _ in range(3):
-        cut = _CARRIERS.sub("", text, count=1)
+    if found := _LOGFMT.match(text):
+        text = found[1].replace('\\"', '"').replace("\\\\", "\\")
+    for _ in range(4):
+        cut = _CARRIERS.sub("", _OF_A_LOGGER.sub(r"\1 ", text), count=1)
         if cut == text:
             break
         text = cut
-    return _message(text) if text.startswith("{") else text
+    return _message(text) if text.startswith("{") else _BEFORE_VLLM.sub("", text)
+
+
+def spread(lines: Iterable[str]) -> list[tuple[int, str]]:
+    """Every line as vLLM wrote it, with the number of its record: one of JSON can hold a whole traceback."""
+    return [(number, text) for number, line in enumerate(lines, 1) for text in plain(line).split("\n")]
 
 
 def unprefixed(line: str) -> str:
@@ -48,7 +82,7 @@ def owner(line: str) -> str:
     """The process that wrote the line, the innermost where several are named: `Worker_TP1 pid=189`."""
     name, at = "", 0
     while found := _OWNER.match(line, at):
-        name, at = found[1] + found[2], found.end()
+        name, at = found[0].strip("() "), found.end()
     return name
 
 
@@ -61,7 +95,8 @@ def _message(text: str) -> str:
         return text
     words = next((record[key] for key in _MESSAGE_KEYS if isinstance(record.get(key), str)), text)
     words = _COLOUR.sub("", words).rstrip()
-    level = record.get("level", record.get("levelname", ""))
-    if isinstance(level, str) and level.upper() in {"INFO", "DEBUG", "WARNING"} and words != text:
-        return f"{level.upper()} {words}"
-    return words
+    level = record.get("level", record.get("levelname", record.get("severity", "")))
+    if isinstance(level, str) and level.upper() in _KNOWN_LEVELS and words != text:
+        words = f"{level.upper()} {words}"
+    raised = next((record[key] for key in _TRACE_KEYS if isinstance(record.get(key), str)), "")
+    return f"{words}\n{raised.rstrip()}" if raised else words

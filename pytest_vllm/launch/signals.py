@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _NAMES = ("SIGTERM", "SIGHUP")
 _before: dict[int, Any] = {}
 _depth = 0
+_noted: list[str] | None = None
 
 
 class Interrupted(KeyboardInterrupt):
@@ -42,6 +43,17 @@ def ending_signals() -> Iterator[None]:
             _restore()
 
 
+@contextlib.contextmanager
+def noting() -> Iterator[list[str]]:
+    """While inside, the first signal is written down in the list and raises nothing; a second one raises."""
+    global _noted  # noqa: PLW0603 - handlers belong to the process
+    before, _noted = _noted, []
+    try:
+        yield _noted
+    finally:
+        _noted = before
+
+
 def _install() -> None:
     for name in _NAMES:
         number = getattr(signal, name, None)
@@ -56,4 +68,7 @@ def _restore() -> None:
 
 
 def _raise(number: int, _frame: FrameType | None) -> None:
+    if _noted is not None and not _noted:
+        _noted.append(signal.Signals(number).name)
+        return
     raise Interrupted(signal.Signals(number).name)

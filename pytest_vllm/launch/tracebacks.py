@@ -11,17 +11,24 @@ from pytest_vllm.launch.logtext import owner, unprefixed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FRAME = re.compile(r'^\s+File "([^"]+)", line \d+, in (\S+)')
+_FRAME = re.compile(r'^\s*File "([^"]+)", line \d+, in (\S+)')
 _ERROR = re.compile(
-    r"^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Failure|Exit|Timeout|Interrupt))(?::\s*(.*)|\s*)$"
+    r"^((?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Failure|Exit|Timeout|Interrupt)|Exception)"
+    r"|(?:[a-z_]\w*\.)+[A-Z]\w*[a-z]\w*(?=:))(?::\s*(.*)|\s*)$"
 )
 #: What says only that something else failed.
 WRAPPER = re.compile(
-    r"Engine core initialization failed|EngineDeadError|"
-    r"Engine(?:Core| process) (?:failed to start|encountered)|"
-    r"WorkerProc (?:failed|initialization failed)|See root cause above|Worker failed with error|"
+    r"Engine core initialization failed|EngineDeadError|MQEngineDeadError|Executor failed|"
+    r"Engine(?:Core| process| loop| background task)? ?(?:failed|encountered|\(pid \d+\) died)|"
+    r"WorkerProc (?:failed|initialization failed)|See (?:root cause|stack trace) above|"
+    r"Worker failed with error|"
+    r"Error raised in subprocess|failed to be inspected|Loading lora \S+ failed\W*$|Error in model execution|"
+    r"Call to \w+ method failed|'vllm\.model_executor\.models\.registry'|RuntimeError: cancelled$|"
     r"ChildFailedError|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
 )
+#: A traceback after these is of a side thread, or of tidying up: the server goes on, but not without the
+#: engine's own threads.
+_ASIDE = re.compile(r"^Exception (?:in thread (?!.*\(process_)|ignored in\b)")
 _FOLLOWING = 12
 #: A traceback that is logged calmly was handled.
 _HANDLED = re.compile(r"^(?:\([^)]*\) ?)*(?:DEBUG|INFO|WARNING)\b")
@@ -37,6 +44,7 @@ class Raised:
         error: its class, with module where the log gives it.
         text: its message, with the lines of the same process that follow up to the next traceback.
         frames: `file:function` of its traceback, the raising one last.
+        aside: it ended a side thread only, or was raised while something was tidied up.
     """
 
     number: int
@@ -44,26 +52,32 @@ class Raised:
     error: str
     text: str
     frames: tuple[str, ...]
+    aside: bool = False
 
     @property
     def wrapper(self) -> bool:
-        """Whether it only says that something else failed."""
-        return bool(WRAPPER.search(f"{self.error}: {self.text.partition(chr(10))[0]}"))
+        """Whether it only says that something else failed, or stopped nothing."""
+        return self.aside or bool(WRAPPER.search(f"{self.error}: {self.text.partition(chr(10))[0]}"))
 
 
 def raised(lines: Sequence[str]) -> list[Raised]:
     """Every exception that a log names, in the order of its lines (as `logtext.plain` gives them)."""
     frames: dict[str, list[str]] = {}
+    aside: set[str] = set()
     found: list[Raised] = []
     for number, line in enumerate(lines, 1):
         process, text = owner(line), unprefixed(line)
         if _HANDLED.match(line):
             continue
         if frame := _FRAME.match(text):
-            frames.setdefault(process, []).append(f"{frame[1]}:{frame[2]}")
+            frames.setdefault(process, []).append(f"{frame[1].replace(chr(92), '/')}:{frame[2]}")
+        elif _ASIDE.match(text):
+            aside.add(process)
         elif error := _ERROR.match(text):
             said = "\n".join([error[2] or "", *_rest(lines, number, process)])
-            found.append(Raised(number, process, error[1], said, tuple(frames.pop(process, ()))))
+            raising = tuple(frames.pop(process, ()))
+            found.append(Raised(number, process, error[1], said, raising, process in aside))
+            aside.discard(process)
         elif text.startswith("Traceback (most recent call last)"):
             frames[process] = []
     return found

@@ -160,12 +160,16 @@ def _cell(number: int, verdict: Verdict, width: int, style: Style) -> str:
     return style.bad(text) if verdict is Verdict.FAIL else style.doubtful(text)
 
 
+def _ended(died: str) -> str:
+    return "server hangs" if " hangs:" in died else "server died"
+
+
 def _deaths(record: RunRecord, redactor: Redactor, style: Style) -> list[str]:
     lines: list[str] = []
     for name, run in record.servers.items():
         if run.died:
             what = printable(redactor.text(f"{name}: {run.died}"))
-            shown = _labelled("server died", wrap(what, style.width - LABEL))
+            shown = _labelled(_ended(run.died), wrap(what, style.width - LABEL))
             lines += [style.bad(shown[0]), *shown[1:]]
             last = [printable(redactor.text(line)) for _, line in run.log[-LAST_LOG_LINES:]]
             lines += [clip(f"{'':{LABEL}}{line}", style.width) for line in last]

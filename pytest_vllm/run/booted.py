@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.access import access_of
 from pytest_vllm.launch.arguments import request_key
+from pytest_vllm.launch.diagnose import boot_error
 from pytest_vllm.launch.diagnosis import Sure, diagnose
 from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.notable import startup_warnings
@@ -79,6 +80,16 @@ class BootedServer:
         why = diagnose(self.handle.logs(), ended)
         cause = f": {self.run.redactor.text(why.means)}" if why.sure in (Sure.CERTAIN, Sure.LIKELY) else ""
         return f"the server ended{status} while it was being tested{cause}"
+
+    def ended(self) -> BootError | None:
+        """The block that says how it ended at its first requests; None while it lives, or is not ours."""
+        if not self.profile.server.kind.starts or self.handle.alive():
+            return None
+        self.log.flush()
+        ended = self.handle.exit()
+        status = "" if ended is None or ended.status is None else f" with status {ended.status}"
+        what = f"the server was ready, and ended{status} at its first requests"
+        return boot_error(what, self.handle.logs(), ended)
 
     def replaced_by(self, handle: Handle) -> None:
         """Follow the log and the memory of a server that was started in its place."""

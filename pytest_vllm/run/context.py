@@ -33,6 +33,7 @@ class RunContext:
         keep: leave the servers running.
         evict_tenants: ask other model servers on this machine to unload first.
         phases: where the time of the run went, in order.
+        ended: the signals that told the run to end; what was recorded until then is judged.
     """
 
     run_id: str
@@ -46,6 +47,7 @@ class RunContext:
     keep: bool = False
     evict_tenants: bool = False
     phases: list[Phase] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
 
     def spent(self, name: str, started: float, **detail: object) -> None:
         """Write down a phase that began at a monotonic second and ends now."""

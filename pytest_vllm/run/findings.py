@@ -105,6 +105,12 @@ class Findings:
                 found += late
         return found
 
+    @property
+    def broken(self) -> bool:
+        """Whether all that was to make the engine compute failed; refusals say nothing of it."""
+        worked = [one.status for one in self.answers if one.request.path != "/tokenize"]
+        return 200 not in worked and any(status is None or status >= 500 for status in worked)
+
     async def chat(self, content: Any = "Hi", **params: Any) -> Recording:
         """A chat of one token, unless told otherwise."""
         messages = [{"role": "user", "content": content}]

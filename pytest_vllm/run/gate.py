@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
+from pytest_vllm.launch.signals import Interrupted
 from pytest_vllm.run.booted import boot
 from pytest_vllm.run.context import Demand
 from pytest_vllm.run.state import RUN_FILE, write_state
@@ -43,8 +44,12 @@ class Gate:
     ) -> ServerState:
         """Boot the profile's server, find out what it can do, record and measure what is wanted.
 
+        A run that is told to end by SIGTERM goes on to judge what it has; told twice, it ends at once.
+
         Raises BootError when it does not come up; nothing of it is left then.
         """
+        if self.run.ended:
+            raise Interrupted(self.run.ended[0])
         demand = Demand(wants, measures or {})
         booted = boot(self.run, self.profiles[name])
         try:
@@ -54,8 +59,15 @@ class Gate:
             raise
         self._open[name], self.states[name] = booted, state
         for step in (recorded, measured, benched, restarted):
-            state = self.states[name] = step(booted, state, demand)
+            try:
+                state = self.states[name] = step(booted, state, demand)
+            except Interrupted as signal:
+                if self.run.ended:
+                    raise
+                self.run.ended.append(str(signal))
             self.save()
+            if self.run.ended:
+                break
         return state
 
     def close(self, name: str) -> None:

@@ -75,3 +75,9 @@ def undone(recording: Recording, held: float, times: int) -> Recording:
     often = f", each of {times} times" if times > 1 else ""
     why = f"this process was held up for {held:.2g} s{often}: {came}"
     return recording.with_response(status=None, error=why, failure=Failure.HELD)
+
+
+def busy(recording: Recording, strain: str) -> Recording:
+    """The recording of what was cut twice while the server stood still on a machine that is too busy."""
+    why = f"the machine is too busy to judge: {strain}; {recording.error or recording.status}"
+    return recording.with_response(status=None, error=why, failure=Failure.HELD)

@@ -46,6 +46,7 @@ class RecordingReport:
         aggregate_rate: tokens per second of the loaded server, see `aggregate_rate`; 0 when unknown.
         not_idle: keys whose `/metrics` did not settle in time.
         stopped: why not everything was sent; empty otherwise.
+        stills: times in which the server stood still and then went on, in words.
     """
 
     concurrent_seconds: float = 0.0
@@ -56,6 +57,7 @@ class RecordingReport:
     aggregate_rate: float = 0.0
     not_idle: tuple[str, ...] = ()
     stopped: str = ""
+    stills: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -81,6 +83,7 @@ class RecordingReport:
             "exchange_seconds": {key: round(value, 3) for key, value in self.exchange_seconds.items()},
             "not_idle": list(self.not_idle),
             "stopped": self.stopped,
+            "stood_still": list(self.stills),
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 SIMULATED = "x-pytest-vllm-sim"
 
+#: Seconds within which a server has ended whose engine has died.
+DYING = 10.0
 #: Bytes of a model's name, or of a version, that is taken for one.
 LONGEST_NAME = 4096
 #: The smallest default of --max-num-seqs of any back end since 0.10 (the CPU's; GPUs take 256 or 1024).
@@ -41,6 +44,7 @@ async def probe(
     redactor: Redactor | None = None,
     first: First | None = None,
     described: Callable[[Recording], None] | None = None,
+    ended: Callable[[], BootError | None] = lambda: None,
 ) -> Server:
     """Probe the server at this URL.
 
@@ -51,6 +55,7 @@ async def probe(
         redactor: hides secrets in what errors quote.
         first: sends what is to come before everything that makes the server generate.
         described: takes the answer of `/openapi.json`.
+        ended: how the server has ended; None while it lives, or when nobody can tell.
 
     Raises BootError when nothing answers there, when it wants another key, or when it is not a vLLM.
     """
@@ -81,11 +86,25 @@ async def probe(
             await first(server)
         ask.server = server
         found = await ask.all()
+        if ask.broken and (death := await _death(ended)):
+            raise death
         if ask.hung and not draft.kind.starts:
             raise _hanging(ask.hung, await ask.get("/health"), url)
         if described:
             described(await ask.get("/openapi.json"))
         return replace(server, capabilities=found, named_by_id=ask.named_by_id)
+
+
+async def _death(ended: Callable[[], BootError | None]) -> BootError | None:
+    """How the server has ended; None when it goes on. Whose engine is dead takes a while to end itself."""
+    deadline = time.monotonic() + DYING
+
+    def watched() -> BootError | None:
+        while (death := ended()) is None and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return death
+
+    return await asyncio.to_thread(watched)
 
 
 def serve_args(args: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.run.aside import Scribe
-from pytest_vllm.run.heldup import TRIES, held_for, repeatable, undone, usable
+from pytest_vllm.run.heldup import TRIES, broke, busy, held_for, repeatable, undone, usable
 from pytest_vllm.run.lag import Lag
 from pytest_vllm.run.needs import unmet
 from pytest_vllm.run.order import Queue, longest_chain, stages
 from pytest_vllm.run.pace import RecordingReport, Span, aggregate_rate, generated_tokens
 from pytest_vllm.run.size import Sizes
+from pytest_vllm.run.vigil import Patience, Vigil
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import NotRun, Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
@@ -22,14 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from pytest_vllm.run.plan import Planned
+    from pytest_vllm.run.vigil import Still
     from pytest_vllm.wire.client import WireClient
     from pytest_vllm.wire.server import Server
     from pytest_vllm.wire.store import RecordingStore
 
     Ask = Callable[[Planned, Request], Awaitable[Recording]]
 
-#: So many exchanges in a row without a connection, and the server is taken for dead.
-REFUSALS = 3
 UNSENT = Request("", "")
 
 
@@ -43,6 +43,9 @@ async def record_all(
     on_done: Callable[[Planned, Recording, int, int], None],
     build: Callable[[Planned, Mapping[str, Recording]], Request],
     scraper: Scraper | None = None,
+    died: Callable[[], str] = str,
+    patience: Patience | None = None,
+    told: Callable[[], str] = str,
 ) -> RecordingReport:
     """Record the plan.
 
@@ -61,6 +64,9 @@ async def record_all(
         build: makes the request of an exchange, given the recordings it comes after by key. What it raises
             becomes the recording's error.
         scraper: waits for idleness and scrapes `/metrics`; by default one over `client`.
+        died: how the server ended, in words, by its launcher; empty while it knows of no end.
+        patience: how long a server that gives no answers is waited for.
+        told: why this run is to end, in words; empty while it is not.
 
     Raises ValueError when the plan has a cycle or names a dependency that nobody recorded.
     """
@@ -73,17 +79,23 @@ async def record_all(
         build=build,
         scraper=scraper or Scraper(client),
         sizes=Sizes(server, client),
+        vigil=Vigil(server, client, died, max(1, concurrency), patience or Patience(), told=told),
         total=len(plan),
         concurrency=max(1, concurrency),
     )
     began = time.perf_counter()
     async with recorder.lag, recorder.scribe:
-        if any(planned.spec.metrics for planned in one_by_one):
-            recorder.first_scrape = await recorder.scraper.scrape()
-        await recorder.together(together)
-        middle = time.perf_counter()
-        for planned in one_by_one:
-            await recorder.alone(planned)
+        watching = asyncio.create_task(recorder.vigil.watch(lambda: bool(recorder.waiting)))
+        try:
+            if any(planned.spec.metrics for planned in one_by_one):
+                recorder.first_scrape = await recorder.scraper.scrape()
+            await recorder.together(together, watching)
+            middle = time.perf_counter()
+            for planned in one_by_one:
+                await recorder.alone(planned, watching)
+        finally:
+            watching.cancel()
+        recorder.explain()
     return recorder.report(together, one_by_one, middle - began, time.perf_counter() - middle)
 
 
@@ -96,9 +108,9 @@ class _Recorder:
     build: Callable[[Planned, Mapping[str, Recording]], Request]
     scraper: Scraper
     sizes: Sizes
+    vigil: Vigil
     total: int
     concurrency: int
-    stopped: str = ""
     first_scrape: str | None = None
     lag: Lag = field(default_factory=Lag)
     scribe: Scribe = field(default_factory=Scribe)
@@ -107,35 +119,53 @@ class _Recorder:
     #: Seconds of each exchange that is done with.
     _seconds: dict[str, float] = field(default_factory=dict)
     _spans: dict[str, Span] = field(default_factory=dict)
+    #: What is being recorded.
+    waiting: dict[asyncio.Task[Recording], Planned] = field(default_factory=dict)
     _not_idle: list[str] = field(default_factory=list)
     #: Whether an exchange was not read to its end: the server may still be busy with it.
     _broken_off: bool = False
-    _refused: int = 0
-    _silent: int = 0
 
-    async def together(self, plan: Sequence[Planned]) -> None:
+    @property
+    def stopped(self) -> str:
+        """Why nothing more is sent; empty while it is."""
+        return self.vigil.stopped
+
+    async def together(self, plan: Sequence[Planned], watching: asyncio.Task[None]) -> None:
         """Record these, as many at once as allowed. The plan is in order."""
         queue = Queue(plan)
         self._prepare(queue, queue.free())
-        running: dict[asyncio.Task[Recording], Planned] = {}
+        running = self.waiting
         try:
             while queue or running:
                 while queue and len(running) < self.concurrency:
                     planned, request = queue.pop()
                     task = asyncio.create_task(self._unheld(planned, request, self._send))
                     running[task] = planned
-                finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for task in finished:
+                for task in await self._finished(watching):
                     planned = running.pop(task)
-                    self._keep(planned, task.result())
+                    self._keep(planned, self._came(task, planned))
                     self._prepare(queue, queue.free(planned.key))
-                if self.stopped:
-                    for task in running:
-                        task.cancel()
         finally:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    async def _finished(self, watching: asyncio.Task[None]) -> list[asyncio.Task[Recording]]:
+        """What of that which is being recorded has ended; all of it, given up, once nothing more is sent."""
+        some = {*self.waiting, *(() if watching.done() else (watching,))}
+        await asyncio.wait(some, return_when=asyncio.FIRST_COMPLETED)
+        if self.stopped:
+            for task in self.waiting:
+                task.cancel()
+            await asyncio.wait(self.waiting)
+        return [task for task in self.waiting if task.done()]
+
+    def _came(self, task: asyncio.Task[Recording], planned: Planned) -> Recording:
+        """What a task recorded; that it was given up, where it was cancelled before it had anything."""
+        if not (task.cancelled() and self.stopped):
+            return task.result()
+        lost = Recording(planned.key, UNSENT, sent=time.time())
+        return lost.with_response(error=f"given up: {self.stopped}", failure=Failure.GIVEN_UP)
 
     def _prepare(self, queue: Queue, freed: Sequence[Planned]) -> None:
         """Build the requests of what waits for nothing more; what cannot be built is done with."""
@@ -147,7 +177,7 @@ class _Recorder:
                 self._keep(planned, request)
                 self._prepare(queue, queue.free(planned.key))
 
-    async def alone(self, planned: Planned) -> None:
+    async def alone(self, planned: Planned, watching: asyncio.Task[None]) -> None:
         """Record this while nothing else runs, with the metrics around it where they are wanted."""
         request = self._request(planned)
         if isinstance(request, Recording):
@@ -157,7 +187,15 @@ class _Recorder:
         elif size := await self._too_big(planned, request):  # before any scrape
             self._keep(planned, self._unfit(planned, size, request))
         else:
-            self._keep(planned, await self._unheld(planned, request, self._undisturbed))
+            task = asyncio.create_task(self._unheld(planned, request, self._undisturbed))
+            self.waiting[task] = planned
+            try:
+                while not await self._finished(watching):
+                    pass
+            finally:
+                del self.waiting[task]
+                task.cancel()
+            self._keep(planned, self._came(task, planned))
 
     async def _unheld(self, planned: Planned, request: Request, record: Ask) -> Recording:
         """Record an exchange, and again where what came may be the doing of this process.
@@ -171,12 +209,33 @@ class _Recorder:
             recording = await record(planned, request)
             held = held_for(recording, self.lag, begin, time.perf_counter())
             if not held:
-                self._watch(recording)
-                return recording
+                return await self._awake(planned, request, record, recording, begin)
             self._broken_off = True
             if self.stopped:
                 break
         return recording if usable(recording) else undone(recording, held, tries)
+
+    async def _awake(
+        self, planned: Planned, request: Request, record: Ask, recording: Recording, begin: float
+    ) -> Recording:
+        """A recording as it came, or once more where the server had stood still and cut it by that."""
+        if not await self._cut(recording, begin) or not repeatable(request):
+            return recording
+        begin = time.perf_counter()
+        again = await record(planned, request)
+        still = await self._cut(again, begin)
+        return busy(again, still.strain.text) if still is not None and still.starved else again
+
+    async def _cut(self, recording: Recording, begin: float) -> Still | None:
+        """The time in which the server stood still that cut this exchange; None where it is whole."""
+        try:
+            await self.vigil.saw(recording)
+        except asyncio.CancelledError:
+            if not self.stopped:
+                raise
+        if self.stopped or not broke(recording):
+            return None
+        return self.vigil.stood_still(begin, time.perf_counter())
 
     async def _undisturbed(self, planned: Planned, request: Request) -> Recording:
         scraper = self.scraper
@@ -211,6 +270,7 @@ class _Recorder:
             aggregate_rate=aggregate_rate([self._spans[p.key] for p in together if p.key in self._spans]),
             not_idle=tuple(self._not_idle),
             stopped=self.stopped,
+            stills=tuple(one.text for one in self.vigil.stills),
         )
 
     def _generated(self) -> int:
@@ -249,6 +309,9 @@ class _Recorder:
             return unsent.with_response(error=f"not sent: {self.stopped}", failure=Failure.STOPPED)
         start = time.perf_counter()
         try:
+            await self.vigil.clear()
+            if self.stopped:
+                return unsent.with_response(error=f"not sent: {self.stopped}", failure=Failure.STOPPED)
             if not planned.spec.alone and (size := await self._too_big(planned, request)):
                 return self._unfit(planned, size, request)
             start = time.perf_counter()
@@ -269,23 +332,15 @@ class _Recorder:
         size = "" if planned.spec.anyway else await self.sizes.too_big(request)
         return f"not sent: {size}" if size else ""
 
-    def _watch(self, recording: Recording) -> None:
-        """Notice a dead server, so that nobody waits for every time limit in turn."""
-        failure = recording.failure
-        self._refused = self._refused + 1 if failure is not None and failure.unreached else 0
-        # a hung engine lets refusals and lists of models through: only tokens show that it computes
-        if generated_tokens(recording):
-            self._silent = 0
-        elif failure is not None and failure.slow:
-            self._silent += 1
-        if self._refused >= REFUSALS:
-            self._stop(f"{self._refused} exchanges in a row found no server at {self.server.url}")
-        elif self._silent >= self.concurrency + REFUSALS:
-            what = f"{self._silent} exchanges got no answer from {self.server.url} in time"
-            self._stop(f"{what}, and no token came in between")
+    def explain(self) -> None:
+        """Let what failed since the last answer say that the server was gone: it is no finding of its own."""
+        why = f"given up: {self.stopped}"
+        for key in self.vigil.unanswered if self.stopped else ():
+            self.scribe.give(lambda key=key: self._explain(key, why))  # type: ignore[misc]
 
-    def _stop(self, why: str) -> None:
-        self.stopped = self.stopped or self.client.redactor.text(why)
+    def _explain(self, key: str, why: str) -> None:
+        if key in self._seconds and (found := self.store.get(key)).failure is not Failure.STOPPED:
+            self.store.save(found.with_response(status=None, error=why, failure=Failure.GIVEN_UP))
 
     def _keep(self, planned: Planned, recording: Recording) -> None:
         self._seconds[planned.key] = recording.seconds

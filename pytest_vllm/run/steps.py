@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_vllm.launch.signals import noting
 from pytest_vllm.run.aside import Latest
 from pytest_vllm.run.bench import REHEARSAL, measure_all, second_opinion
 from pytest_vllm.run.plan import build, first_of, measures_for, plan_for, with_what_they_need
@@ -21,7 +22,7 @@ from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.store import RecordingStore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_vllm.declare.measurements import PlannedMeasurement
     from pytest_vllm.launch.protocol import Restartable
@@ -62,6 +63,7 @@ def probed(booted: BootedServer, demand: Demand) -> ServerState:
             api_key=booted.api_key,
             first=first if plan else None,
             described=described,
+            ended=booted.ended,
         )
     )
     booted.run.progress.probed(found, profile.expect.capabilities)
@@ -77,8 +79,18 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     plan = plan_for(demand.exchanges, state.server)
     most = REHEARSED_CONCURRENCY if state.server.simulated else DEFAULT_CONCURRENCY
     limit = booted.run.concurrency or min(state.server.max_num_seqs or 8, most)
-    report = asyncio.run(_record(booted, state, plan, "recordings", limit)) if plan else None
-    died = booted.death()
+    with noting() as signals:
+
+        def told() -> str:
+            return f"the run was told to end by {signals[0]}" if signals else ""
+
+        report = asyncio.run(_record(booted, state, plan, "recordings", limit, told=told)) if plan else None
+    booted.run.ended.extend(signals)
+    stopped = report.stopped if report and not signals else ""
+    # of a server that runs elsewhere the exchanges say more than its port
+    died = (stopped or booted.death()) if not state.profile.server.kind.starts else booted.death() or stopped
+    for still in report.stills if report else ():
+        booted.run.progress.say(still)
     detail = report.as_detail() if report else {}
     name = state.profile.name
     booted.run.spent("record", started, profile=name, exchanges=len(plan), concurrency=limit, **detail)
@@ -159,7 +171,13 @@ def _soak(
 
 
 async def _record(
-    booted: BootedServer, state: ServerState, plan: Sequence[Planned], name: str, limit: int
+    booted: BootedServer,
+    state: ServerState,
+    plan: Sequence[Planned],
+    name: str,
+    limit: int,
+    *,
+    told: Callable[[], str] = str,
 ) -> RecordingReport:
     server, patience, progress = state.server, state.profile.record, booted.run.progress
     with Latest(progress.recorded) as show:
@@ -173,4 +191,7 @@ async def _record(
                 store=RecordingStore(state.folder / name),
                 on_done=lambda _planned, _recording, done, total: show(done, total),
                 build=lambda planned, done: build(planned, server, done),
+                # of somebody else's server only its answers tell
+                died=booted.death if server.kind.starts else str,
+                told=told,
             )

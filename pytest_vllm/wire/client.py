@@ -58,8 +58,11 @@ class WireClient:
         self._key = server.api_key
         self._exchange = exchange
         self._allowance = Allowance()
+        transport = Http1Transport(self._route, self._allowance)
+        #: When the latest piece of any event stream came.
+        self.pulse = transport.pulse
         self._http = httpx.AsyncClient(
-            transport=Http1Transport(self._route, self._allowance),
+            transport=transport,
             timeout=httpx.Timeout(connect=connect, read=gap, write=None, pool=None),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             follow_redirects=False,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import h11
@@ -33,6 +34,17 @@ HEAD_LIMIT = 256 * 1024
 HINTS = 10_000
 #: Seconds until a connection must stand, where nobody says.
 PATIENCE = 15.0
+
+
+@dataclass
+class Pulse:
+    """When the latest piece of any event stream came.
+
+    Args:
+        at: by `time.perf_counter`; 0 before the first.
+    """
+
+    at: float = 0.0
 
 
 class Arrivals(httpx.AsyncByteStream):
@@ -104,6 +116,7 @@ class _Connection(asyncio.Protocol):
     """One request and its response on one connection."""
 
     def __init__(self, method: str, gap: float | None, route: Route, allowance: Allowance) -> None:
+        self.pulse: Pulse | None = None
         loop = asyncio.get_running_loop()
         self.head: asyncio.Future[h11.Response] = loop.create_future()
         self.over: asyncio.Future[None] = loop.create_future()
@@ -161,7 +174,10 @@ class _Connection(asyncio.Protocol):
             return b""
         self.head_at = now
         rest = self._h11.trailing_data[0]
-        self._framing = framing_of(self._method, event.status_code, _text(event.headers.raw_items()))
+        fields = _text(event.headers.raw_items())
+        self._framing = framing_of(self._method, event.status_code, fields)
+        if not dict(fields).get("content-type", "").startswith("text/event-stream"):
+            self.pulse = None
         if not self.head.done():
             self.head.set_result(event)
         if self._gap is not None:
@@ -175,6 +191,8 @@ class _Connection(asyncio.Protocol):
         if piece:
             self.pieces.append((now, piece))
             self._size += len(piece)
+            if self.pulse is not None:
+                self.pulse.at = now
             if self.news is not None and not self.news.done():
                 self.news.set_result(None)
             if self._stop is not None and self._stop(now, piece) and self.stop():
@@ -279,6 +297,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
     def __init__(self, route: Route, allowance: Allowance | None = None) -> None:
         """Whatever the URL of a request says, it goes along this route; answers share the allowance."""
         self._route, self._allowance = route, allowance or Allowance()
+        self.pulse = Pulse()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send the request and wait for the response head. Raises TransportError."""
@@ -311,6 +330,7 @@ class Http1Transport(httpx.AsyncBaseTransport):
     async def _connect(self, request: httpx.Request, limits: dict[str, float | None]) -> _Connection:
         route, patience = self._route, limits.get("connect") or PATIENCE
         connection, fault = _Connection(request.method, limits.get("read"), route, self._allowance), unreached
+        connection.pulse = self.pulse
         try:
             async with asyncio.timeout(patience):
                 sock = await asyncio.to_thread(connect, route, patience) if route.tls else None

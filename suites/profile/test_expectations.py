@@ -1,6 +1,6 @@
 """What the profile expects of the deployment."""
 
-from pytest_vllm import ENVIRONMENT, MUST, Profile, Recording, Server, check, observe, only_if
+from pytest_vllm import ENVIRONMENT, MUST, Profile, Recording, Recordings, Server, check, observe, only_if
 
 EXPECT = "profile:expect"
 SERVER = "profile:server.args"
@@ -47,9 +47,16 @@ def test_context_length(vllm_server: Server, profile_models: Recording) -> None:
     assert told == asked, f"{told} tokens, {asked} asked for"
 
 
-@check("profile.server.stays-up", MUST, spec="vllm:serving/", family=ENVIRONMENT)
-def test_stays_up(profile_still_there: Recording) -> None:
+@check(
+    "profile.server.stays-up",
+    MUST,
+    spec="vllm:serving/",
+    family=ENVIRONMENT,
+    exchanges=("profile.still-there",),
+)
+def test_stays_up(vllm_death: str, vllm_recordings: Recordings) -> None:
     """The server still answers once every other exchange was recorded."""
-    assert profile_still_there.status == 200, (
-        f"the last request was answered with {profile_still_there.status or profile_still_there.error}"
-    )
+    assert not vllm_death, vllm_death
+    last = vllm_recordings.get("profile.still-there")
+
+    assert last.status == 200, f"the last request was answered with {last.status or last.error}"

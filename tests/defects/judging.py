@@ -72,6 +72,11 @@ class View:
     baseline: Baseline | None = None
 
     @property
+    def death(self) -> str:
+        """How it ended while it was recorded."""
+        return self.state.died
+
+    @property
     def server(self) -> Server:
         """The server's facts."""
         return self.state.server

@@ -61,20 +61,21 @@ ELSEWHERE = "not started here"
 
 #: Within the reason of a long exchange that the measured speed leaves no time for.
 TOO_SLOW = " s a token: "
+#: The reason of a check whose answer did not come to its end.
+CUT = "the answer was cut by its token limit"
 
 
 def otherwise(one: GateRun, other: GateRun, for_a_reason: str = "(?!)") -> dict[str, str]:
     """What the other run says otherwise, except what it did not ask for one of these reasons.
 
     Speeds left out: one near what is usual is decided in one run and not in the next; so is what either run
-    found too slow to ask.
+    found too slow to ask, and what a small model was cut short in by its token limit: how far it came depends
+    on the batch that it was computed in.
     """
-    slow = {
-        row["check"]
-        for row in (*one.report["results"], *other.report["results"])
-        if row["verdict"] == "not-run" and TOO_SLOW in row["reason"]
-    }
-    rows = {
+    rows = (*one.report["results"], *other.report["results"])
+    slow = {row["check"] for row in rows if row["verdict"] == "not-run" and TOO_SLOW in row["reason"]}
+    slow |= {row["check"] for row in rows if row["level"] != "MUST" and CUT in row["reason"]}
+    asked = {
         row["check"]: row
         for row in other.report["results"]
         if row["family"] != "performance"
@@ -83,7 +84,7 @@ def otherwise(one: GateRun, other: GateRun, for_a_reason: str = "(?!)") -> dict[
     }
     return {
         check: f"{one.verdicts.get(check)} -> {row['verdict']}: {row['reason']}"
-        for check, row in rows.items()
+        for check, row in asked.items()
         if one.verdicts.get(check) != row["verdict"]
         and not (row["verdict"] == "not-run" and re.search(for_a_reason, row["reason"]))
     }

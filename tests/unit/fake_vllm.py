@@ -64,13 +64,18 @@ def models(*rows: dict[str, Any]) -> FakeVLLM:
 
 
 def run(
-    handler: Callable[[Call], Awaitable[None]], *, key: str | None = None, path: str = "", **server: Any
+    handler: Callable[[Call], Awaitable[None]],
+    *,
+    key: str | None = None,
+    path: str = "",
+    ended: Callable[[], BootError | None] = lambda: None,
+    **server: Any,
 ) -> Server:
     profile = Profile(name="p", server=ServerPart(**({"launcher": "attach"} | server)))
 
     async def probed() -> Server:
         async with fake_server(handler) as fake:
-            found = await probe(fake.url + path, profile, api_key=key)
+            found = await probe(fake.url + path, profile, api_key=key, ended=ended)
             assert found.url == fake.url
             return found
 

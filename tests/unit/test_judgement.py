@@ -69,6 +69,8 @@ def test_others_say_nothing_of_it() -> None:
         (Failure.STOPPED, False, Verdict.UNDECIDED),
         (Failure.GIVEN_UP, False, Verdict.UNDECIDED),
         (Failure.HELD, True, Verdict.FAIL),
+        (Failure.STOPPED, True, Verdict.UNDECIDED),
+        (Failure.GIVEN_UP, True, Verdict.UNDECIDED),
         (Failure.UNFIT, False, Verdict.PASS),
         (None, False, Verdict.PASS),
     ],
@@ -76,7 +78,7 @@ def test_others_say_nothing_of_it() -> None:
 def test_a_check_has_not_passed_on_a_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Failure | None, *, wrong: bool, verdict: Verdict
 ) -> None:
-    """What could not be recorded is open; what failed on the rest has failed all the same."""
+    """What could not be recorded is open; what failed on the rest of a living server has failed."""
     declared = ExchangeSpec("x.asked", lambda: Request("GET", "/health"))
     monkeypatch.setitem(EXCHANGES, declared.id, declared)
     store = RecordingStore(tmp_path)

@@ -11,8 +11,9 @@ import pytest
 from pytest_vllm.facts.capabilities import CAPABILITIES
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.profile.model import Profile, ServerPart
+from pytest_vllm.run import probe as probing
 from pytest_vllm.run.probe import SIMULATED, SMALLEST_DEFAULT_SEQS, probe, serve_args
-from tests.unit.fake_vllm import ADAPTER, BASE, KEY, FakeVLLM, models, refused, run
+from tests.unit.fake_vllm import ADAPTER, BASE, COMPLETION, KEY, FakeVLLM, models, refused, run
 from tests.unit.wire.fake import Call, fake_server
 
 if TYPE_CHECKING:
@@ -251,3 +252,29 @@ def test_the_description_of_the_api_is_handed_on() -> None:
     asyncio.run(probed())
 
     assert seen == ["/openapi.json"]
+
+
+DEAD = (500, {"error": {"message": "EngineCore encountered an issue"}})
+DEATH = BootError("the server ended at its first requests")
+
+
+def test_an_engine_that_dies_of_the_first_request_is_a_failed_start() -> None:
+    """Its server answers on for a moment; what it lacks then it may have had."""
+    looks = iter([None, DEATH])
+    dead = FakeVLLM({"POST /v1/chat/completions": DEAD, "POST /v1/completions": DEAD})
+
+    assert refused(dead, ended=lambda: next(looks)) is DEATH
+
+
+@pytest.mark.parametrize("chat", [DEAD, (200, COMPLETION), (400, {"error": {"message": "no"}})])
+def test_a_server_that_lives_is_described(monkeypatch: pytest.MonkeyPatch, chat: Any) -> None:
+    """Nobody waits for the death of one that answers."""
+    monkeypatch.setattr(probing, "DYING", 0.0)
+    completions = chat if chat == DEAD else (200, {})
+    server = run(FakeVLLM({"POST /v1/chat/completions": chat, "POST /v1/completions": completions}))
+
+    assert server.version == "0.32.0"
+
+
+def test_one_that_answers_is_not_asked_whether_it_has_ended() -> None:
+    assert run(FakeVLLM(), ended=lambda: DEATH).version == "0.32.0"

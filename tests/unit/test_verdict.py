@@ -43,6 +43,13 @@ def test_the_answer_of_a_run(verdicts: list[Verdict], answer: Answer, exit_code:
     assert (decision.answer, decision.exit_code) == (answer, exit_code)
 
 
+@pytest.mark.parametrize("verdicts", [[Verdict.PASS], [Verdict.UNDECIDED], [Verdict.NOT_RUN], []])
+def test_a_server_that_died_is_no_go_whatever_was_selected(verdicts: list[Verdict]) -> None:
+    decision = decide((result(verdict) for verdict in verdicts), deaths=["sim: the server ended"])
+
+    assert (decision.answer, decision.why) == (Answer.NO_GO, "sim: the server ended")
+
+
 def test_an_undecided_should_check_does_not_block() -> None:
     rows = [result(Verdict.PASS), result(Verdict.UNDECIDED, Level.SHOULD)]
 

@@ -19,7 +19,7 @@ from tests.unit.wire.raw import forward_proxy, head_of, raw_server
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -141,7 +141,7 @@ def test_plain_http_to_a_port_of_tls() -> None:
     assert found.try_ == (f"--vllm-url=https://{where}",)
 
 
-@pytest.mark.parametrize("status", ["404 Not Found", "503 Service Unavailable", "401 Unauthorized"])
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable", "401 Unauthorized"])
 def test_other_answers_are_left_to_the_waiting(status: str) -> None:
     with answering(page(status, "certificate, HTTPS")) as where:
         check_reachable(f"http://{where}")
@@ -178,3 +178,51 @@ def test_a_proxy_in_a_profile_is_checked(proxy: str, words: str) -> None:
 def test_a_key_needs_its_certificate() -> None:
     with pytest.raises(ValueError, match="name its certificate too"):
         TlsPart(key="k.pem")
+
+
+def by_path(**answers: tuple[int, bytes]) -> Callable[[socket.socket], None]:
+    """Answers `/health` and `/v1/models` with a status and a body each; 0 closes without a word."""
+
+    def handle(connection: socket.socket) -> None:
+        name = "health" if "/health" in head_of(connection) else "models"
+        status, body = answers[name]
+        if status:
+            head = f"HTTP/1.1 {status} X\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            connection.sendall(head.encode() + body)
+
+    return handle
+
+
+@pytest.mark.parametrize("status", [400, 404, 405])
+def test_a_server_that_refuses_everything_is_named_at_once(status: int) -> None:
+    """Nobody waits a quarter of an hour for another answer."""
+    with raw_server(by_path(health=(status, b""), models=(status, b"go away"))) as where:
+        error = refused(f"http://{where}")
+
+    assert "refuses /health and the list of models" in error.what
+    assert error.evidence == (f"GET /health: {status}", f"GET /v1/models: {status} go away")
+
+
+@pytest.mark.parametrize("health", [401, 403, 404])
+@pytest.mark.parametrize("models", [200, 401, 403])
+def test_a_health_that_wants_a_key_is_not_waited_for(health: int, models: int) -> None:
+    """The probe asks for the models with the key, and says so when there is none."""
+    with raw_server(by_path(health=(health, b""), models=(models, b"{}"))) as where:
+        check_reachable(f"http://{where}")
+
+        assert Health()(f"http://{where}")
+
+
+def test_a_server_whose_first_connections_are_closed_is_waited_for() -> None:
+    """Docker's proxy takes every connection and closes it until something listens in the container."""
+    with raw_server(by_path(health=(0, b""), models=(0, b""))) as where:
+        check_reachable(f"http://{where}")
+
+        assert not Health()(f"http://{where}")
+
+
+def test_a_server_that_is_busy_is_waited_for() -> None:
+    with raw_server(by_path(health=(429, b""), models=(429, b""))) as where:
+        check_reachable(f"http://{where}")
+
+        assert not Health()(f"http://{where}")

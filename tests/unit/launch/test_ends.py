@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -18,7 +19,7 @@ from pytest_vllm.launch.attach import base_url, check_reachable
 from pytest_vllm.launch.owner import own
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
-from pytest_vllm.launch.signals import Interrupted, ending_signals
+from pytest_vllm.launch.signals import Interrupted, ending_signals, noting
 from pytest_vllm.launch.sim import sim_arguments
 from pytest_vllm.profile.model import Profile, ServerPart
 
@@ -117,15 +118,17 @@ def test_something_that_speaks_no_http() -> None:
         port = listening.getsockname()[1]
 
         def answer() -> None:
-            for _ in range(2):
-                connection, _address = listening.accept()
-                with connection:
-                    connection.sendall(b"220 smtp ready\r\n")
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _address = listening.accept()
+                    with connection:
+                        connection.sendall(b"220 smtp ready\r\n")
 
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(BootError, match="does not speak HTTP"):
             check_reachable(f"http://127.0.0.1:{port}")
+        listening.shutdown(socket.SHUT_RDWR)
         thread.join()
 
 
@@ -170,6 +173,18 @@ def test_signals_raise_and_are_given_back(name: str) -> None:
 
     assert issubclass(Interrupted, KeyboardInterrupt)
     assert given_back is signal.SIG_DFL
+
+
+def test_a_signal_that_is_noted_ends_nothing_and_the_second_does() -> None:
+    """What is recorded then is finished with; whoever is in a hurry says so twice."""
+    with ending_signals():
+        with noting() as signals:
+            os.kill(own().pid, signal.SIGTERM)
+            assert signals == ["SIGTERM"]
+            with pytest.raises(Interrupted, match="SIGHUP"):
+                os.kill(own().pid, signal.SIGHUP)
+        with pytest.raises(Interrupted, match="SIGTERM"):
+            os.kill(own().pid, signal.SIGTERM)
 
 
 def test_ignored_signal_stays_ignored() -> None:

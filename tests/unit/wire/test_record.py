@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,8 @@ import pytest
 from pytest_vllm.declare.exchanges import ExchangeSpec
 from pytest_vllm.run.plan import Planned
 from pytest_vllm.run.recorder import record_all
+from pytest_vllm.run.vigil import Patience
 from pytest_vllm.wire.client import WireClient
-from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request, Undecided
 from pytest_vllm.wire.scrape import Scraper
 from pytest_vllm.wire.server import Server
@@ -25,6 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_vllm.run.pace import RecordingReport
+    from pytest_vllm.wire.failure import Failure
+
+
+#: A hung or dead server is found out about within a second.
+QUICK = Patience(gone=0.2, hung=0.3, health=0.1, pause=0.02)
 
 
 def planned(key: str, *after: str, **spec: Any) -> Planned:
@@ -46,6 +50,9 @@ class Run:
         self.progress: list[tuple[str, int, int]] = []
         self.calls: list[Call] = []
         self.report: RecordingReport | None = None
+        self.died: Callable[[], str] = str
+        self.patience = QUICK
+        self.told: Callable[[], str] = str
 
     def on_done(self, one: Planned, recording: Recording, done: int, total: int) -> None:
         assert self.store.get(one.key) == recording
@@ -56,6 +63,13 @@ class Run:
         return {
             key: self.store.get(key).error for key in sorted(self.store.keys()) if self.store.get(key).error
         }
+
+    @property
+    def failures(self) -> Counter[Failure | None]:
+        return Counter(map(self._failure, sorted(self.store.keys())))
+
+    def _failure(self, key: str) -> Failure | None:
+        return self.store.get(key).failure
 
     async def against(
         self, url: str, plan: Sequence[Planned], *, concurrency: int = 4, build: Any = build, **limits: Any
@@ -71,6 +85,9 @@ class Run:
                 on_done=self.on_done,
                 build=build,
                 scraper=Scraper(client, deadline=0.2, pause=0.0, grace=0.05),
+                died=self.died,
+                patience=self.patience,
+                told=self.told,
             )
         return self.report
 
@@ -201,88 +218,6 @@ def test_a_refused_answer_is_still_an_answer(record: Run) -> None:
     record([planned("a"), planned("b", "a")], handler, build=build)
 
     assert record.errors == {"b": "not sent: a was answered with 400, so this was not tested"}
-
-
-def test_a_dead_server_is_not_waited_for(record: Run) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    plan = [planned(f"e{number:02}") for number in range(30)] + [planned("m", metrics=True)]
-    report = asyncio.run(record.against(url, plan, concurrency=2))
-
-    refused = [key for key, error in record.errors.items() if error.startswith("no connection")]
-    unsent = [error for error in record.errors.values() if error.startswith("not sent: ")]
-    assert len(record.errors) == 31
-    assert 3 <= len(refused) <= 4
-    assert set(unsent) == {f"not sent: 3 exchanges in a row found no server at {url}"}
-    assert report.stopped == f"3 exchanges in a row found no server at {url}"
-
-
-def test_a_server_that_dies_takes_the_open_exchanges_with_it(record: Run) -> None:
-    """One exchange hangs on a half-dead server while new connections are refused."""
-
-    async def run() -> RecordingReport:
-        hanging = asyncio.Event()
-
-        async def handler(call: Call) -> None:
-            hanging.set()
-            await call.closed_by_client()
-
-        async with fake_server(handler) as hung:
-
-            def elsewhere(one: Planned, done: Mapping[str, Recording]) -> Request:
-                return Request("GET", "/hang" if one.key == "hang" else "/x")
-
-            class Half(WireClient):
-                async def send(self, key: str, request: Request) -> Recording:
-                    if request.path == "/hang":
-                        return await super().send(key, request)
-                    await hanging.wait()
-                    return Recording(key, request, error="connection refused", failure=Failure.NO_CONNECTION)
-
-            server = Server(hung.url, "m")
-            async with Half(server) as client:
-                return await record_all(
-                    server,
-                    [planned("hang"), *(planned(f"e{number}") for number in range(9))],
-                    client,
-                    concurrency=2,
-                    store=record.store,
-                    on_done=record.on_done,
-                    build=elsewhere,
-                )
-
-    asyncio.run(run())
-
-    assert record.errors["hang"].startswith(
-        "given up: 3 exchanges in a row found no server at http://127.0.0.1:"
-    )
-    assert len(record.errors) == 10
-
-
-def test_a_hanging_server_is_not_waited_for_thirty_times(record: Run) -> None:
-    async def handler(call: Call) -> None:
-        await call.closed_by_client()
-
-    report = record([planned(f"e{number}") for number in range(30)], handler, concurrency=2, exchange=0.02)
-
-    assert "5 exchanges got no answer" in report.stopped
-    assert sum(error.startswith("not complete within") for error in record.errors.values()) <= 7
-
-
-def test_refusals_do_not_hide_that_nothing_is_generated(record: Run) -> None:
-    """A hung engine leaves the server's other answers as they are."""
-
-    async def handler(call: Call) -> None:
-        if call.path.endswith(("0", "2", "4", "6", "8")):
-            await call.answer(b"{}", status=400)
-        else:
-            await call.closed_by_client()
-
-    report = record([planned(f"e{number}") for number in range(30)], handler, concurrency=2, exchange=0.02)
-
-    assert "5 exchanges got no answer" in report.stopped
-    assert sum(error.startswith("not complete within") for error in record.errors.values()) <= 7
 
 
 class Counting:

@@ -209,7 +209,12 @@ add(
 
 def _anew(text: str, engine: Engine | None) -> str:
     del engine
-    return re.sub(r"(?m)^(vllm:generation_tokens_total\{.*\}) \S+$", r"\1 3.0", text)
+    text = re.sub(r"(?m)^(vllm:generation_tokens_total\{.*\}) \S+$", r"\1 3.0", text)
+    return re.sub(r"(?m)^process_start_time_seconds (\S+)$", _a_minute_later, text)
+
+
+def _a_minute_later(found: re.Match[str]) -> str:
+    return f"process_start_time_seconds {float(found[1]) + 60}"
 
 
 add(

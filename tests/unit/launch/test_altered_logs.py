@@ -1,0 +1,206 @@
+"""Diagnoses of altered logs: what carried a log, cut it or mixed it changes no cause."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_vllm.launch.diagnosis import diagnose
+from pytest_vllm.launch.logtext import plain, unprefixed
+from tests.unit.launch.test_diagnosis import FAILED, LOGS, UNSEEN, lines_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def coloured(lines: list[str]) -> list[str]:
+    """As `FORCE_COLOR` writes them."""
+    return [f"\x1b[1;36m{line}\x1b[0m" for line in lines]
+
+
+def composed(lines: list[str]) -> list[str]:
+    """As docker compose shows them."""
+    return [f"vllm-1  | {line}" for line in lines]
+
+
+def journalled(lines: list[str]) -> list[str]:
+    """As journalctl shows them."""
+    return [f"Aug 17 18:42:18 host vllm[8052]: {line}" for line in lines]
+
+
+def podded(lines: list[str]) -> list[str]:
+    """As `kubectl logs --prefix` shows them."""
+    return [f"[pod/vllm-0/vllm] {line}" for line in lines]
+
+
+def stored(lines: list[str]) -> list[str]:
+    """As Docker's json-file driver stores them."""
+    return [json.dumps({"log": f"{line}\n", "stream": "stderr"}) for line in lines]
+
+
+def stamped(lines: list[str]) -> list[str]:
+    """As `kubectl logs --timestamps` shows them."""
+    return [f"2026-08-17T18:42:18.000000012Z {line}" for line in lines]
+
+
+def written(lines: list[str]) -> list[str]:
+    """As containerd writes them on its node."""
+    return [f"2026-08-17T18:42:18.012+02:00 stderr F {line}" for line in lines]
+
+
+def relayed(lines: list[str]) -> list[str]:
+    """As a program shows them that runs vLLM as its child, and logs what the child says."""
+    return [f"2026-08-17 18:42:18,012 - gate.child - INFO - {line}" for line in lines]
+
+
+def escaped(lines: list[str]) -> list[str]:
+    """As rsyslog keeps colours and carriage returns."""
+    return [f"#033[1;36m{line}#033[0;0m#015" for line in lines]
+
+
+def framed(lines: list[str]) -> list[str]:
+    """As they are copied from a terminal with a frame."""
+    return [f"│ {line}   │" for line in lines]
+
+
+def recorded(lines: list[str]) -> list[str]:
+    """As JSON loggers write them, a record a line."""
+    return [json.dumps({"message": line, "time": "18:42:18"}) for line in lines]
+
+
+def quoted(lines: list[str]) -> list[str]:
+    """As Go programs write what their child says."""
+    return [
+        f'time="2026-01-29T14:55:54Z" level=info msg={json.dumps(line, ensure_ascii=False)} component=vllm'
+        for line in lines
+    ]
+
+
+def began_before(lines: list[str]) -> list[str]:
+    """Behind the log of an earlier start in the same container, which failed otherwise."""
+    begin = "INFO 11-27 20:49:00 [api_server.py:1] vLLM API server version 0.30.0"
+    other = "ERROR 11-27 20:49:01 [core.py:9] OSError: [Errno 24] Too many open files"
+    return [begin, other, "vllm-1 exited with code 1 (restarting)", begin, *lines]
+
+
+def noisy(lines: list[str]) -> list[str]:
+    """With calm lines between, from a process of its own."""
+    chance = random.Random(7)  # noqa: S311
+    calm = "(APIServer pid=3) INFO 11-27 20:50:01 [x.py:1] still here, no error"
+    return [one for line in lines for one in ((line, calm) if chance.random() < 0.3 else (line,))]
+
+
+def moved(lines: list[str]) -> list[str]:
+    """Installed elsewhere, on another day."""
+    return [
+        line.replace(
+            "/usr/local/lib/python3.12/dist-packages", "/opt/v/lib/python3.13/site-packages"
+        ).replace("11-27", "02-03")
+        for line in lines
+    ]
+
+
+def headless(lines: list[str]) -> list[str]:
+    """Without its first fifth, when that is calm."""
+    cut = len(lines) // 5
+    return lines[cut:] if all(" INFO " in line or line.startswith("INFO") for line in lines[:cut]) else lines
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        coloured,
+        composed,
+        journalled,
+        podded,
+        stored,
+        stamped,
+        written,
+        relayed,
+        escaped,
+        framed,
+        recorded,
+        quoted,
+        noisy,
+        moved,
+        headless,
+    ],
+    ids=lambda one: one.__name__,
+)
+def test_altered_logs(alter: Callable[[list[str]], list[str]]) -> None:
+    """What carried a log, and what stands beside it, changes no diagnosis."""
+    wrong = {}
+    for path in LOGS:
+        lines = [line for line in lines_of(path) if line.strip()]
+        expected, found = diagnose(lines), diagnose(alter(lines))
+        if (found.sure, found.cause) != (expected.sure, expected.cause):
+            wrong[path.stem] = (found.cause, expected.cause)
+
+    assert not wrong
+
+
+def test_an_earlier_start_is_not_this_one() -> None:
+    """The last start that failed counts."""
+    wrong = {}
+    for path in FAILED:
+        expected, found = diagnose(lines_of(path)), diagnose(began_before(lines_of(path)))
+        if found.cause != expected.cause:
+            wrong[path.stem] = found.cause
+
+    assert not wrong
+
+
+@pytest.mark.parametrize("kept", [50, 30, 15])
+def test_cut_logs_mislead_nobody(kept: int) -> None:
+    """The end alone names the same cause, or says that it does not know."""
+    wrong = {}
+    for path in FAILED:
+        lines = lines_of(path)
+        expected, found = diagnose(lines), diagnose(lines[-kept:])
+        if found.cause not in {"", expected.cause}:
+            wrong[path.stem] = found.cause
+
+    assert not wrong
+
+
+def ranks(lines: list[str]) -> list[str]:
+    """The same from two workers at once, the second a line behind the first."""
+    told = [line for line in (unprefixed(plain(line)) for line in lines) if line.strip()]
+    stamp = "ERROR 11-27 20:50:01 [multiproc_executor.py:9]"
+    one = [f"(Worker_TP0 pid=70) {stamp} {line}" for line in told]
+    two = [f"(Worker_TP1 pid=71) {stamp} {line}" for line in told]
+    pairs = zip([*one, ""], ["", *two], strict=True)
+    return [line for pair in pairs for line in pair if line]
+
+
+def test_ranks_at_once() -> None:
+    """What several ranks write between each other's lines is told apart."""
+    wrong = {}
+    for case in UNSEEN:
+        lines = [line for line in case["log"].splitlines() if "File" in line and "INFO" not in line]
+        error = next((line for line in case["log"].splitlines() if "Error: " in line), "")
+        if "DEBUG" in error:
+            continue
+        if not lines or not error or case["log"].count("Error") != 1:
+            continue
+        expected, found = diagnose([*lines, error]), diagnose(ranks([*lines, error]))
+        if found.cause != expected.cause:
+            wrong[case["thread"]] = (found.cause, expected.cause)
+
+    assert not wrong
+
+
+def test_record_with_a_traceback() -> None:
+    """JSON loggers put a whole traceback into one record; the record's number is told."""
+    trace = (
+        "Traceback (most recent call last):\n"
+        '  File "/v/vllm/lora/peft_helper.py", line 9, in _validate\n    raise ValueError(said)\n'
+        "ValueError: rank patterns are for others"
+    )
+    record = {"level": "ERROR", "message": "EngineCore failed to start.", "exc_info": trace}
+    found = diagnose([json.dumps({"level": "INFO", "message": "begins"}), json.dumps(record)])
+
+    assert (found.cause, found.quoted[0][0]) == ("lora-does-not-fit", 2)
