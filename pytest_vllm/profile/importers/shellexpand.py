@@ -191,6 +191,9 @@ class Expander:
         quoted: bool,
         secret: bool,
     ) -> Iterator[Part]:
+        if operator and known.unknown and not self.state.unset(known):
+            yield Part(known, quoted)  # whether it is set is not known either
+            return
         given = known.text != "" if operator.startswith(":") else not self.state.unset(known)
         last = operator[-1:]
         if last in ("-", "=") and operator:
@@ -260,6 +263,8 @@ class Expander:
         if prefix == "#":
             several = index in ("@", "*") or name in ("@", "*")
             known = Value() if several else self.state.lookup(name, index, self.script.line(node), name)
+            if several and any(one.unknown for one in self.state.several(name)):
+                return joined(self.state.several(name))
             if known.literal or (several and any(one.literal for one in self.state.several(name))):
                 return self._not_run(node, _NOT_WORKED_OUT)
             size = len(self.state.several(name)) if several else len(known.text)

@@ -15,7 +15,7 @@ from pytest_vllm.profile.importers.shellbuiltins import BuiltIns
 from pytest_vllm.profile.importers.shellprefix import Prefix, nested, starts, stripped
 from pytest_vllm.profile.importers.shelltree import nodes, parsed
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
-from pytest_vllm.profile.importers.shellwalk import DEEPEST, Start
+from pytest_vllm.profile.importers.shellwalk import DEEPEST, Start, names_set
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ class Run(Branches, BuiltIns):
         self.assigned[key] = (self.script.line(node), name)
         expander = self.expand()
         if value is not None and value.type == "array":
+            if any(re.match(r"\[[^\]]+\]=", self.script.text(child)) for child in value.children):
+                self.set_outside(name, self.script.line(node), "is an array by names, which is not followed")
+                return
             items = [one for child in value.children if child.is_named for one in self._item(child)]
             before = self.state.several(name) if adds else ()
             self.state.assign(
@@ -118,6 +121,17 @@ class Run(Branches, BuiltIns):
         """A name that a function has for itself: what it was before comes back behind the call."""
         if self._scopes and name not in self._scopes[-1]:
             self._scopes[-1][name] = (self.state.values.get(name), name in self.state.exported)
+
+    def _compound_statement(self, node: Node) -> None:
+        """`{ …; }`, or `(( X = 2 * Y ))`, whose names are set to what is not worked out here."""
+        text, line = self.script.text(node), self.script.line(node)
+        if not text.startswith("(("):
+            self.visit_all(node.children)
+            return
+        self.claim(node)
+        self.idle.append((line, "`(( … ))`"))
+        for name in names_set(text):
+            self.set_outside(name, line, "is worked out by (( … ))")
 
     def _unset_command(self, node: Node) -> None:
         self.claim(node)

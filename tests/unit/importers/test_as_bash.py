@@ -102,6 +102,12 @@ def statements(draw: st.DrawFn, depth: int = 0) -> str:
         f"L+=({draw(WORDS)})",
         f"set -- {draw(WORDS)} {draw(WORDS)}",
         "shift",
+        f"(( {name} = 4 ))",
+        f"let {name}=3",
+        f"printf -v {name} %s x",
+        f"read -r {name} <<< x",
+        f"L[1]={value}",
+        "declare -A L=([a]=1 [b]=2)",
         f": ${{{name}:={draw(st.sampled_from(['p', 'q r']))}}}",
         f"readonly R{name}={value}",
     ]
@@ -128,6 +134,9 @@ def statements(draw: st.DrawFn, depth: int = 0) -> str:
             f"g() {{\n  {inner}\n}}\ng",
             f"for {name} in {draw(WORDS)} y; do\n  {inner}\ndone",
             f"( {inner} )",
+            f"N=0\nwhile [ $N -lt 3 ]; do\n  {inner}\n  N=$((N+1))\ndone\n{name}=$N",
+            f"for ((i=0; i<3; i++)); do\n  {inner}\ndone",
+            f"(( 1 > 3 )) && {inner}" if "\n" not in inner else inner,
         ]
     return draw(st.sampled_from(ways))
 

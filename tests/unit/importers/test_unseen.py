@@ -40,6 +40,11 @@ def test_blanks_before_a_name_between_quotes() -> None:
             'vllm serve org/a --limit-mm-per-prompt {"image":2,"video":0}',
             "of which bash makes several words; put quotes around it",
         ),
+        ("IFS=, read -ra G <<< 0,1\nvllm serve org/a -tp ${#G[@]}", "$G is read when the script runs"),
+        ("TP=1; (( TP *= 2 ))\nvllm serve org/a -tp $TP", "$TP is worked out by (( … ))"),
+        ("TP=1; let TP=2\nvllm serve org/a -tp $TP", "$TP is worked out by let"),
+        ("declare -A P=([a]=8001)\nvllm serve org/a --port ${P[a]}", "$P is an array by names"),
+        ("N=0; for ((i=0; i<3; i++)); do N=$((N+1)); done\nvllm serve org/a --seed $N", "changes in a loop"),
         ("vllm serve {{model}} --port 8000", "{{model}} belongs to a template"),
         ("vllm serve org/a --max-model-len {{ .Values.len }}", "it looks like a template"),
     ],
@@ -114,3 +119,10 @@ def test_its_kind_is_said(name: str, text: str, kind: str, tmp_path: Path) -> No
 
     with pytest.raises(ImportProblem, match=kind):
         imported(file, environ={})
+
+
+def test_a_loop_that_counts_for_itself() -> None:
+    """It is followed as often as it runs."""
+    text = "i=0\nwhile [ $i -lt 3 ]; do i=$((i+1)); done\nvllm serve org/a --seed $i"
+
+    assert imported(text, environ={}).profile.server.args["seed"] == 3
