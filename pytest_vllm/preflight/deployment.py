@@ -331,6 +331,11 @@ class Deployment:
         ]
         return max(within, key=lambda one: len(one[2]), default=None)
 
+    def mounted_there(self, path: str) -> str:
+        """The folder of production's own mounts that a path lies in; empty for none."""
+        mounts = self.profile.deployment.mounts
+        return next((one for one in mounts if f"{path}/".startswith(one.rstrip("/") + "/")), "")
+
 
 def number(value: Any) -> float | None:
     """A number, also one with a suffix: `32k` is 32,000 and `32K` 32,768."""

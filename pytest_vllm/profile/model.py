@@ -175,6 +175,10 @@ class DeploymentPart(Part):
     """Lines of the unit that are not part of the command: `User`, `RestartSec`, …"""
     replicas: int = Field(default=1, ge=1)
     """Servers behind the proxy."""
+    machines: int = Field(default=1, ge=1)
+    """Machines or pods that one server runs over; the gate starts one of them."""
+    mounts: list[str] = Field(default_factory=list)
+    """Folders of the container that production mounts, and that no volume of the profile stands for."""
     proxy: ProxyPart | None = None
     """What clients reach instead of the server itself."""
 

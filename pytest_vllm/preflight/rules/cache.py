@@ -36,11 +36,16 @@ def _downloads(of: Deployment) -> bool:
     )
 
 
+def _kept(of: Deployment, path: str) -> bool:
+    """Whether a volume keeps what is written there, here or in production."""
+    return of.mounted(path) is not None or bool(of.mounted_there(path))
+
+
 @rule("cache.volume-missing", WARNING, source="guides: mount the Hugging Face cache")
 def volume_missing(of: Deployment) -> Iterator[Finding]:
     """Every new container downloads the weights anew."""
     stock = of.image is not None and of.image.stock
-    if _downloads(of) and stock and not of.offline and of.mounted(_home(of)) is None:
+    if _downloads(of) and stock and not of.offline and not _kept(of, _home(of)):
         yield Finding(
             "server.volumes",
             f"{_home(of)} is not a volume",
@@ -80,6 +85,10 @@ def path_unmounted(of: Deployment) -> Iterator[Finding]:
     path = of.profile.server.model
     stock = of.image is not None and of.image.stock
     if of.in_container and path.startswith("/") and of.mounted(path) is None:
+        if there := of.mounted_there(path):
+            what = f"{path} lies in {there}, which production mounts and this profile does not"
+            yield Finding("server.model", what, advice=f'volumes = ["/where/it/is:{there}"]')
+            return
         yield Finding(
             "server.model",
             f"{path} lies in no volume",
@@ -172,7 +181,7 @@ def gated(of: Deployment) -> Iterator[Finding]:
 def download_dir(of: Deployment) -> Iterator[Finding]:
     """Downloads go to a folder of the container that no volume keeps."""
     folder = of.given("download-dir")
-    if of.in_container and isinstance(folder, str) and of.mounted(folder) is None and _downloads(of):
+    if of.in_container and isinstance(folder, str) and not _kept(of, folder) and _downloads(of):
         yield Finding(
             of.key("download-dir"),
             f"{folder} lies in no volume",
@@ -184,7 +193,7 @@ def download_dir(of: Deployment) -> Iterator[Finding]:
 def compile_cache(of: Deployment) -> Iterator[Finding]:
     """What torch.compile made is lost with the container."""
     root = of.env("VLLM_CACHE_ROOT") or "/root/.cache/vllm"
-    kept = of.mounted(root) is not None
+    kept = _kept(of, root)
     stock = of.image is not None and of.image.stock
     gpu = of.hardware is not None and of.hardware.vendor in ("nvidia", "amd")
     if stock and gpu and not kept and not of.on("enforce-eager"):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.facts.version import Version
 from pytest_vllm.preflight.facts import entries, lives
-from pytest_vllm.preflight.rule import ERROR, WARNING, Finding, drop, rule
+from pytest_vllm.preflight.rule import ERROR, NOTE, WARNING, Finding, drop, rule
+from pytest_vllm.profile.flags import covered, not_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,9 +51,12 @@ def not_yet(of: Deployment) -> Iterator[Finding]:
 @rule("environment.unknown", WARNING, source="vllm/envs.py of each release")
 def unknown(of: Deployment) -> Iterator[Finding]:
     """A VLLM_ variable that no version knows."""
-    known = entries("environment")
+    known, server = entries("environment"), of.profile.server
+    judged = covered(server.launcher, server.image, server.version)
     for name in _variables(of):
-        if name not in known and name != "VLLM_PYTHON":
+        if name not in known and name != "VLLM_PYTHON" and not judged:
+            yield Finding(f"server.env.{name}", not_known(f"the variable {name}"), severity=NOTE)
+        elif name not in known and name != "VLLM_PYTHON":
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
             yield Finding(
                 f"server.env.{name}",

@@ -50,7 +50,15 @@ def gpus(of: Deployment) -> Iterator[Finding]:
     if count is None and of.here is not None and of.here.gpus and given == "all":
         count = len(of.here.gpus)
     several = of.given("distributed-executor-backend") == "ray" or of.whole("nnodes", 1) > 1
-    if count is not None and of.devices > count and not several:
+    machines = of.profile.deployment.machines
+    if count is not None and count < of.devices and machines > 1 and not several:
+        yield Finding(
+            of.key(_TP) if of.has(_TP) else of.key("pipeline-parallel-size"),
+            f"one replica takes {of.devices} GPUs over {machines} machines",
+            f"the gate starts one machine's part, of {count} GPUs, and not the whole",
+            advice="url = the deployment that runs: it is tested without being started",
+        )
+    elif count is not None and of.devices > count and not several:
         yield Finding(
             of.key(_TP) if of.has(_TP) else of.key("pipeline-parallel-size"),
             f"one replica takes {of.devices} GPUs (tensor * pipeline), the server has {count}",

@@ -101,11 +101,17 @@ def not_quantised(of: Deployment) -> Iterator[Finding]:
         )
 
 
+#: An AutoRound checkpoint is loaded as `inc` whatever is written (INCConfig.override_quantization_method).
+_OVERRIDDEN = "autoround"
+
+
 @rule("quantisation.unknown", ERROR, versions=">=0.13", source="QUANTIZATION_METHODS of each release")
 def unknown(of: Deployment) -> Iterator[Finding]:
     """A method that this version does not have."""
     given, known = of.given(_FLAG), flags(of.version)[_FLAG].suggested
-    if isinstance(given, str) and known and given not in known and given != "gguf":
+    if not isinstance(given, str) or re.sub(r"[-_]", "", given.lower()) == _OVERRIDDEN:
+        return
+    if known and given.lower() not in known and given != "gguf":
         yield Finding(
             of.key(_FLAG),
             f"quantization is {given!r}",

@@ -11,6 +11,7 @@ from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.envfile import dotenv
 from pytest_vllm.profile.importers.ledger import Ledger
 from pytest_vllm.profile.importers.pick import Candidate, pick
+from pytest_vllm.profile.importers.program import other_program
 from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.yamlaccount import Part
@@ -109,7 +110,8 @@ def _chosen(origin: Origin, services: dict[str, Node], names: Variables, wanted:
     running = meant if meant and wanted is None else running
     candidates = [Candidate(name, node.line - 1) for name, node in running.items()]
     others = [name for name in services if name not in running]
-    return list(running)[pick(origin, candidates, wanted, "service", others)]
+    starts = {name: other_program(_start(services[name])) for name in others}
+    return list(running)[pick(origin, candidates, wanted, "service", starts)]
 
 
 def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:
@@ -128,8 +130,11 @@ def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:
 
 
 def _runs_vllm(node: Node) -> bool:
-    words = [one.text for key in ("entrypoint", "command") for one in _words(node.get(key))]
-    return container.runs_vllm(node.get("image").text, words)
+    return container.runs_vllm(node.get("image").text, _start(node))
+
+
+def _start(node: Node) -> list[str]:
+    return [one.text for key in ("entrypoint", "command") for one in _words(node.get(key))]
 
 
 def _words(node: Node) -> list[Word]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts import canonical, flag_status
@@ -12,6 +13,10 @@ from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
+_NONE = "nothing here starts vLLM: none of its keys is a flag of vLLM"
+_STARTS = re.compile(r"\bvllm +serve\b|\bapi_server\b|\bdocker run\b")
+#: Flags whose names configurations of all kinds have too.
+_SHARED = frozenset({"model", "config", "host", "port", "seed", "tokenizer", "device", "dtype", "revision"})
 #: Keys that other commands of vLLM write beside the flags.
 _POSITIONS = ("model", "model_tag", "model-tag")
 
@@ -19,10 +24,8 @@ _POSITIONS = ("model", "model_tag", "model-tag")
 def read_config(origin: Origin) -> Draft:
     """The server of a `--config` file. Raises ImportProblem for a key that no version of vLLM has."""
     (document, *_) = documents(origin) or [NOTHING]
-    if not any(key in _POSITIONS or flag_of(canonical(key)) for key, _ in document.pairs):
-        raise origin.problem(
-            0, "nothing here starts vLLM: none of its keys is a flag of vLLM", "name the file that does"
-        )
+    known = [key for key, _ in document.pairs if key in _POSITIONS or flag_of(canonical(key))]
+    _of_another(origin, known, len(document.pairs))
     draft = Draft(origin, "process", "shell")
     for key, node in document.pairs:
         if key in _POSITIONS:
@@ -37,6 +40,21 @@ def read_config(origin: Origin) -> Draft:
     if not draft.server.get("model"):
         draft.note(0, "no model is named: vLLM serves its default model, or the one on its command line")
     return draft
+
+
+def _of_another(origin: Origin, known: list[str], keys: int) -> None:
+    """Refuse YAML whose keys are for the most part no flags: it is another program's."""
+    flags = [key for key in known if key not in _SHARED]
+    if known and len(flags) * 2 >= keys - (len(known) - len(flags)):
+        return
+    starts = [at for at, line in enumerate(origin.text.splitlines(), 1) if _STARTS.search(line)]
+    few = (
+        f"it looks like YAML of another program: of its {keys} keys only {', '.join(known[:4])} may be vLLM's"
+    )
+    fix = "name the file that starts it"
+    if starts:
+        fix = f"copy the command that starts vLLM out of it (line {starts[0]}) into a script"
+    raise origin.problem(0, few if known else _NONE, fix if known or starts else "name the file that does")
 
 
 def _value(name: str, key: str, node: Node) -> Any:

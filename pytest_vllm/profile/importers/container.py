@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.marks import secret_mark
+from pytest_vllm.profile.importers.program import other_program
 from pytest_vllm.profile.importers.shellaccount import account, emitted
 from pytest_vllm.profile.importers.shellprefix import nested
 from pytest_vllm.profile.importers.shellrun import Run
@@ -29,6 +30,8 @@ _SIZE = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 def runs_vllm(image: str, words: Sequence[str]) -> bool:
     """Whether a container of this image with these words (entry point and command) is a vLLM server."""
+    if other_program(words):
+        return False
     if program_length(words) or any("api_server" in word or "vllm serve" in word for word in words):
         return True
     name = image.lower()
@@ -43,6 +46,9 @@ def read_start(
     The program ends where vLLM's arguments begin; without one the image's own entry point starts vLLM.
     """
     words = _unwrapped(draft, [*entrypoint, *command], variables)
+    if words and (other := other_program([word.text for word in words])):
+        fix = "name the file that starts vLLM, or the script that is run there"
+        raise draft.origin.problem(words[0].line, f"it starts {other}, not vLLM's server", fix)
     texts = [word.text for word in words]
     length = program_length(texts)
     if length:

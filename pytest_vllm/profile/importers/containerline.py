@@ -134,6 +134,8 @@ class RunLine:
                 draft.lost(self.entrypoint[0].line, f"--entrypoint {self.entrypoint[0].text}, given again,")
             self.entrypoint = [Word(one, line) for one in container.split(value)]
         elif name == "runtime":
+            if self.runtime[0]:
+                draft.lost(self.runtime[1], f"--runtime {self.runtime[0]}, given again,")
             self.runtime = (value, line)
         elif name in _SILENT:
             self.idle.idle(line, f"--{name}")

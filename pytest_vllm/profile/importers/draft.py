@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from pytest_vllm.profile.errors import faults_of
 from pytest_vllm.profile.importers.expectations import expectations
-from pytest_vllm.profile.importers.marks import holds_secret, named_secret, unmarked
+from pytest_vllm.profile.importers.marks import holds_secret, named_secret, unmarked, unrun_in
 from pytest_vllm.profile.model import Profile
 from pytest_vllm.profile.secrets import redacted, secret_name, secret_text
 
@@ -133,9 +133,35 @@ class Draft:
             line = self._line(("server", "args", "port"))
             self.note(line, f"--port {port} is left out: the gate publishes a free port")
 
+    def _left_to_the_shell(self) -> None:
+        """Nothing that only a shell that runs would know gets into a profile: it is refused, or left out."""
+        for key in ("image", "command", "entrypoint"):
+            if found := unrun_in(str(self.server.get(key, ""))):
+                what = f"{key} is {found}, which the shell runs and an importer does not"
+                raise self.origin.problem(self._line(("server", key)), what, "write its value in its place")
+        for path, table in ((("server", "env"), self.env), (("server",), self.server), ((), self.deployment)):
+            for key, value in list(table.items()):
+                entries = value if isinstance(value, list) else [value]
+                kept = [one for one in entries if not (isinstance(one, str) and unrun_in(one))]
+                if len(kept) == len(entries):
+                    continue
+                self._not_known((*path, key), [one for one in entries if one not in kept])
+                table[key] = kept
+                if not kept:
+                    del table[key]
+        known = [one for one in self.volumes if not unrun_in(one)]
+        if len(known) < len(self.volumes):
+            self._not_known(("server", "volumes"), [one for one in self.volumes if one not in known])
+        self.volumes[:] = known
+
+    def _not_known(self, path: tuple[str, ...], texts: list[str]) -> None:
+        what = f"{path[-1]} {', '.join(texts)} is left out: only the shell that runs it knows its value"
+        self.note(self._line(path), what)
+
     def profile(self, name: str) -> Profile:
         """The profile. Raises ImportProblem for what a profile refuses, at its line."""
         self._place()
+        self._left_to_the_shell()
         server = self.server | {
             key: value
             for key, value in (("env", self.env), ("volumes", self.volumes), ("args", self.args))

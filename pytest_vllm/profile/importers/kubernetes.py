@@ -8,7 +8,7 @@ from pytest_vllm.profile.importers.account import Account
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.pick import Candidate, pick
 from pytest_vllm.profile.importers.podcontainer import ContainerReader
-from pytest_vllm.profile.importers.podspecs import labels, places, runs_vllm
+from pytest_vllm.profile.importers.podspecs import labels, places, runs_vllm, started
 from pytest_vllm.profile.importers.yamlnodes import documents
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
         _nowhere(origin, texts, others)
     names = labels(found)
     candidates = [Candidate(name, one.node.line) for name, one in zip(names, found, strict=True)]
-    seen = [place.node.get("name").text for place in others]
-    chosen = found[pick(origin, candidates, service, "container", seen)]
+    starts = {one.node.get("name").text: started(one) for one in others}
+    chosen = found[pick(origin, candidates, service, "container", starts)]
     draft = Draft(origin, "docker", "kubernetes")
     _read(draft, chosen, texts)
     for place in every:
@@ -61,7 +61,7 @@ def _nowhere(origin: Origin, texts: list[Node], others: list[Place]) -> None:
     """Why nothing here starts vLLM, where the kind of an object tells. Raises ImportProblem."""
     for document in texts:
         kind = document.get("kind").text
-        if kind in ELSEWHERE:
+        if kind in ELSEWHERE and (kind.startswith("Ray") or not any(started(one) for one in others)):
             raise origin.problem(document.line, f"no container of this {kind} runs vLLM", ELSEWHERE[kind])
     kinds = ", ".join(dict.fromkeys(one.get("kind").text for one in texts if one.get("kind").text))
     if not others and kinds:
@@ -78,6 +78,7 @@ def _read(draft: Draft, chosen: Place, texts: list[Node]) -> None:
         draft.deployment["replicas"] = int(replicas.text)
         account.read(replicas)
     ContainerReader(draft, chosen, account, texts).read()
+    _several_machines(draft, chosen, account)
     account.read(chosen.node, chosen.pod.get("containers"))
     for part in (chosen.pod, chosen.document):
         for place in places(part):
@@ -85,17 +86,22 @@ def _read(draft: Draft, chosen: Place, texts: list[Node]) -> None:
         for path, node in account.left(part):
             draft.lost(node.line, path)
         account.read(part)
-    _several_machines(draft, chosen)
     for document in texts:
         if document is not chosen.document and not account.took(document):
             kind, name = document.get("kind").text, document.get("metadata", "name").text
             draft.lost(document.line, f"{kind or 'a document'} {name}".strip())
 
 
-def _several_machines(draft: Draft, chosen: Place) -> None:
+def _several_machines(draft: Draft, chosen: Place, account: Account) -> None:
     """A server over several pods: what is booted is one of them."""
     for table in chosen.above:
-        size = table.get("size")
-        if size.text.isdigit() and int(size.text) > 1 and (table.get("workerTemplate")):
-            what = f"one server over {size.text} pods: the profile has this one's command alone"
-            draft.note(size.line, what)
+        size, workers = table.get("size"), table.get("workerGroupSpecs").items
+        count = int(size.text) if size.text.isdigit() and table.get("workerTemplate") else 1
+        if "headGroupSpec" in chosen.path:
+            asked = [one.get("replicas").text or "1" for one in workers]
+            count += sum(int(one) for one in asked if one.isdigit())
+        if count > 1:
+            account.read(size)
+            draft.deployment["machines"] = count
+            what = f"one server over {count} pods: the profile has this one's command alone"
+            draft.note(size.line or table.line, what)

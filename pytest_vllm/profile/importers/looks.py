@@ -32,6 +32,27 @@ OTHERS = {
     "inspect": ("the output of docker inspect", "name the container itself: --vllm-from=container:NAME"),
     "model-config": ("a model's own config.json", "name the file that starts vLLM"),
     "json": ("JSON of something else", "name the file that starts vLLM"),
+    "ecs": ("a task definition of Amazon ECS", _COPY),
+    "sagemaker": (
+        "a model or endpoint of SageMaker",
+        "give the vllm serve line that its variables stand for",
+    ),
+    "vertex": ("a model of Vertex AI", "give the line that its args stand for"),
+    "terraform-json": ("Terraform's JSON", _LINE),
+    "devcontainer": ("a devcontainer.json", _COPY),
+    "pm2": ("a PM2 configuration", _COPY),
+    "runpod": ("a RunPod pod or template", _LINE),
+    "bento": ("a BentoML configuration", _LINE),
+    "azure-ml": ("a deployment of Azure ML", _LINE),
+    "procfile": ("a Procfile", _COPY),
+    "nix": ("a Nix expression", _LINE),
+    "fish": ("a fish script", _COPY),
+    "bicep": ("Bicep", _LINE),
+    "jsonnet": ("Jsonnet or CUE", "render it, and pipe the result in: jsonnet FILE | pytest --vllm-from=-"),
+    "program": (
+        "source code of a program",
+        "give the line that starts it, or the vllm serve line it stands for",
+    ),
     "workflow": ("a CI workflow", _COPY),
     "ansible": ("an Ansible playbook", _COPY),
     "skypilot": ("a SkyPilot task", "copy the commands of its run: into a script"),
@@ -65,6 +86,19 @@ BY_SUFFIX = {
     "ipynb": "notebook",
     "dockerfile": "dockerfile",
     "containerfile": "dockerfile",
+    "procfile": "procfile",
+    "nix": "nix",
+    "fish": "fish",
+    "bicep": "bicep",
+    "jsonnet": "jsonnet",
+    "libsonnet": "jsonnet",
+    "cue": "jsonnet",
+    "go": "program",
+    "rs": "program",
+    "java": "program",
+    "rb": "program",
+    "lua": "program",
+    "php": "program",
     "tf": "hcl",
     "hcl": "hcl",
     "nomad": "hcl",
@@ -111,7 +145,9 @@ BY_TEXT = {
         _MULTI,
     ),
     "powershell": re.compile(
-        r"\A\s*(?:@echo off|param\()|^\s*(?:Write-Host|Set-Location)\b", _MULTI | re.IGNORECASE
+        r"\A\s*(?:@echo off|param\()|^\s*(?:Write-Host|Set-Location)\b|^\s*\$env:\w+ *="
+        r"|\S[ \t]+[`^][ \t]*\n[ \t]+-",  # lines that go on as those of PowerShell and cmd do
+        _MULTI | re.IGNORECASE,
     ),
     "template": re.compile(
         r"\{\{-?\s*(?:\.Values|\.Release|\.Chart|include\b|if\b|range\b|with\b|define\b|template\b)|\{%-?\s*\w+"

@@ -8,6 +8,8 @@ import re
 DOLLAR = "\ue000"
 #: Encloses the name of a secret inside a text.
 SECRET = "\ue001"  # noqa: S105
+#: Encloses what only a shell that runs would know: `$(nproc)`, `$$`.
+UNRUN = "\ue002"
 
 
 _WHOLE_SECRET = re.compile(f"{SECRET}([^{SECRET}]*){SECRET}")
@@ -29,6 +31,16 @@ def holds_secret(text: str) -> bool:
     return SECRET in text
 
 
+def unrun(text: str) -> str:
+    """A text that stands for what only a shell that runs would know."""
+    return f"{UNRUN}{text.replace(UNRUN, '')}{UNRUN}"
+
+
+def unrun_in(text: str) -> str:
+    """What in a text only a shell that runs would know; empty where nothing is."""
+    return ", ".join(dict.fromkeys(re.findall(f"{UNRUN}([^{UNRUN}]*){UNRUN}", text)))
+
+
 def unmarked(text: str) -> str:
     """A text for people: the names of secrets as `$NAME`."""
-    return re.sub(f"{SECRET}([^{SECRET}]*){SECRET}", r"$\1", text).replace(DOLLAR, "$")
+    return re.sub(f"{SECRET}([^{SECRET}]*){SECRET}", r"$\1", text).replace(DOLLAR, "$").replace(UNRUN, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,11 @@ class Candidate:
 
 
 def pick(
-    origin: Origin, candidates: Sequence[Candidate], wanted: str | None, what: str, others: Sequence[str] = ()
+    origin: Origin,
+    candidates: Sequence[Candidate],
+    wanted: str | None,
+    what: str,
+    others: Sequence[str] | Mapping[str, str] = (),
 ) -> int:
     """The index of the one that is meant. Raises ImportProblem for none, and for a choice nobody made.
 
@@ -33,13 +38,15 @@ def pick(
         candidates: the servers that run vLLM.
         wanted: the name that was asked for, if any.
         what: what one is called: `service`, `container`.
-        others: names of those that do not run vLLM.
+        others: names of those that do not run vLLM; with what they start instead, where that is known.
     """
     names = [one.name for one in candidates]
     if wanted is not None and wanted in names:
         return names.index(wanted)
     if not names:
-        found = f"; there {'are' if len(others) > 1 else 'is'} {', '.join(others)}" if others else ""
+        starts = others if isinstance(others, Mapping) else {}
+        named = [f"{one} ({starts[one]})" if starts.get(one) else one for one in others]
+        found = f"; there {'are' if len(others) > 1 else 'is'} {', '.join(named)}" if others else ""
         raise origin.problem(0, f"no {what} runs vLLM here{found}", "name the file that starts vLLM")
     if wanted is not None and wanted in others:
         raise origin.problem(

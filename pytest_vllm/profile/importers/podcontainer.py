@@ -24,7 +24,7 @@ _SHM = "/dev/shm"  # noqa: S108 - where vLLM's processes meet
 #: What a memory folder without a limit becomes: enough for NCCL and the workers' queues.
 _UNBOUND = "16g"
 #: Labels of nodes that name the GPU in them.
-_GPU_LABELS = re.compile(r".*(?:gpu[.-]?product|gke-accelerator|gpu[.-]?type|gpu[.-]?model|gpu[.-]?class).*")
+_GPU_LABELS = re.compile(r".*(?:accelerator|gpu[.-]?(?:product|type|model|class|name)).*")
 
 
 class ContainerReader:
@@ -185,6 +185,7 @@ class ContainerReader:
             self._shared_memory(mount, memory)
         else:
             draft.lost(mount.line, f"the volume at {inside}")
+            draft.deployment["mounts"] = [*draft.deployment.get("mounts", []), inside]
             read(volume)
 
     def _shared_memory(self, mount: Node, memory: Node) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container
+from pytest_vllm.profile.importers.program import other_program
 from pytest_vllm.profile.importers.vllmline import program_length
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node
 
@@ -84,12 +85,19 @@ def _is_container(node: Node) -> bool:
     return bool(node.get("image").text) and any(node.get(key) for key in ("command", "args"))
 
 
+def started(place: Place) -> str:
+    """What a container starts that does not start vLLM, where its command says it."""
+    return other_program([one.text for key in ("command", "args") for one in place.node.get(key).items])
+
+
 def runs_vllm(place: Place) -> bool:
     """Whether a container starts vLLM's server. A command that is another program does not, nor does Ray."""
     node = place.node
     command, args = ([one.text for one in node.get(key).items if one.text] for key in ("command", "args"))
     words = [*command, *args]
     started = program_length(words) or any("api_server" in one or "vllm serve" in one for one in words)
+    if other_program(words):
+        return False
     in_ray = any(part in ("headGroupSpec", "workerGroupSpecs") for part in place.path)
     if command or in_ray or (args and not args[0].startswith("-") and " " in args[0]):
         return bool(started)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from pytest_vllm.profile.importers import container, containerline
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, pick
+from pytest_vllm.profile.importers.program import container_of, other_program
 from pytest_vllm.profile.importers.shellaccount import account, emitted
 from pytest_vllm.profile.importers.shellprefix import is_run
 from pytest_vllm.profile.importers.shellrun import Run
@@ -119,13 +121,25 @@ def _none_but_others(origin: Origin, run: Run, found: list[Start]) -> None:
     for line, text in run.others:
         if " compose " in text or "docker-compose" in text or "kubectl" in text or "helm" in text:
             raise origin.problem(line, f"{text} starts what another file describes", "import that file")
+        if "vllm" in origin.text and re.search(
+            r"\b(?:singularity|apptainer|enroot|shifter|charliecloud|udocker)\b", text
+        ):
+            what = f"{text} starts what an image holds"
+            raise origin.problem(line, what, "give the vllm serve line that it stands for")
         if "vllm" in text and text.startswith(("`ssh", "`docker", "`podman")):
             raise origin.problem(line, f"{text} starts vLLM elsewhere", "import what runs there")
+    for one in run.starts:
+        if is_run(one.texts) and (other := other_program(container_of(one.texts)[1])):
+            image = container_of(one.texts)[0]
+            fix = "name the file that starts vLLM, or the script that is run there"
+            raise origin.problem(one.line, f"the container of {image} starts {other}, not vLLM's server", fix)
 
 
 def _is_vllm(texts: list[str]) -> bool:
     if not is_run(texts):
         return True
+    if other_program(container_of(texts)[1]):
+        return False
     return any(container.runs_vllm(text, [text]) for text in texts[2:]) or bool(program_length(texts[2:]))
 
 

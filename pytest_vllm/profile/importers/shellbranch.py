@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.shellstate import State
 
 
-#: Rounds of a loop that are followed at most.
+#: Values of a loop that are followed at most, and rounds of one that counts for itself.
 MANY = 8
+ROUNDS = 64
 _TESTS = ("test_command", "negated_command", "command")
 
 
@@ -30,12 +31,14 @@ class Branches(Walk):
         """`A && B`, `A || B`. Whatever is not a test is taken to succeed."""
         left, operator, right = [child for child in node.children if child.type != "comment"][:3]
         follows = operator.type == "&&"
-        if left.type in ("test_command", "negated_command"):
+        counts = left.type == "compound_statement" and self.script.text(left).startswith("((")
+        tests = counts or left.type in ("test_command", "negated_command")
+        found = outcome(left, self.expand()) if counts or left.type in _TESTS else UNDECIDED
+        if tests and not counts:
             self.claim(left)
         else:
             self.visit(left)
-        found = outcome(left, self.expand()) if left.type in _TESTS else UNDECIDED
-        if left.type not in ("test_command", "negated_command") and found == UNDECIDED:
+        if not tests and found == UNDECIDED:
             if follows:
                 self.visit(right)
                 return
@@ -127,13 +130,13 @@ class Branches(Walk):
         values = [value for one in listed for value in self._numbers(one)]
         if not listed and "in" not in [self.script.text(one) for one in node.children]:
             values = list(self.state.arguments)
-        line = self.script.line(node)
+        line, followed = self.script.line(node), True
         if not values or len(values) > MANY or any(one.literal for one in values):
             text = f"${name} runs over what an importer does not follow; write one value in its place"
-            values = [Value("", (Remark(line, text, fatal=True),), outside=True)]
+            values, followed = [Value("", (Remark(line, text, fatal=True),), outside=True)], False
         for value in values:
             self.state.assign(name, value)
-            self.visit(body)
+            self.visit(body) if followed else self._again(body, line)
 
     def _numbers(self, node: Node) -> list[Value]:
         found = re.fullmatch(r"\{(\d+)\.\.(\d+)\}", self.script.text(node))
@@ -154,7 +157,19 @@ class Branches(Walk):
                     name = self.script.text(inner.children[0])
                     text = f"${name} counts in a loop (line {line}); write one value in its place"
                     self.state.assign(name, Value("", (Remark(line, text, fatal=True),), outside=True))
-        self.visit(node.children[-1])
+        self._again(node.children[-1], line)
+
+    def _again(self, body: Node, line: int) -> None:
+        """The body of a loop whose rounds are not known: what a second round changes again is not known."""
+        self.visit(body)
+        after, kept = dict(self.state.values), self.state.copy()
+        told = [(one, len(one)) for one in (self.starts, self.others, self.idle, self.notes)]
+        self.visit(body)
+        again, self.state = self.state.values, kept
+        for one, length in told:
+            del one[length:]
+        for name in [name for name, value in again.items() if value != after.get(name)]:
+            self.set_outside(name, line, "changes in a loop")
 
     def _while_statement(self, node: Node) -> None:
         inner = [one for one in node.children if one.is_named]
@@ -166,6 +181,12 @@ class Branches(Walk):
         if self.script.text(inner[0]).split()[:1] == ["read"]:
             found = UNDECIDED
         body = inner[-1]
+        for _ in range(ROUNDS):
+            if found.truth is not True or found.outside or not inner[:-1]:
+                break
+            self.visit(body)
+            found = outcome(inner[0], self.expand())
+            found = found.inverse() if node.children[0].type == "until" else found
         self._arms([Arm(found, self.script.shown(inner[0]), self.script.line(node), [body])], node)
 
 

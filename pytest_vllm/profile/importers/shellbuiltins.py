@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
-from pytest_vllm.profile.importers.shellwalk import DEEPEST, Walk
+from pytest_vllm.profile.importers.shellwalk import DEEPEST, Walk, names_set
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -45,14 +45,29 @@ class BuiltIns(Walk):
     _do_return = _do_exit
 
     def _do_read(self, node: Node, words: Words) -> None:
+        """`read`, `mapfile`, `getopts`: every name among their words is set to what is not known here."""
         line = self.script.line(node)
         for value, _ in words[1:]:
             if re.fullmatch(r"[A-Za-z_]\w*", value.text):
-                text = (
-                    f"${value.text} is read when the script runs (line {line}); write its value in its place"
-                )
-                self.state.assign(value.text, Value("", (Remark(line, text, fatal=True),), outside=True))
-        self.idle.append((line, "`read`"))
+                self.set_outside(value.text, line, "is read when the script runs")
+        self.idle.append((line, f"`{words[0][0].text}`"))
+
+    _do_mapfile = _do_readarray = _do_getopts = _do_read
+
+    def _do_printf(self, node: Node, words: Words) -> None:
+        """`printf -v NAME` sets a variable."""
+        line = self.script.line(node)
+        if [value.text for value, _ in words[1:2]] == ["-v"] and len(words) > 2:
+            self.set_outside(words[2][0].text, line, "is put together by printf")
+        self.idle.append((line, "`printf`"))
+
+    def _do_let(self, node: Node, words: Words) -> None:
+        """`let X=2*2`."""
+        line = self.script.line(node)
+        for value, _ in words[1:]:
+            for name in names_set(value.text):
+                self.set_outside(name, line, "is worked out by let")
+        self.idle.append((line, "`let`"))
 
     def _do_eval(self, node: Node, words: Words) -> None:
         whole = joined([value for value, _ in words[1:]])

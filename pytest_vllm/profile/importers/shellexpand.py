@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
+import math
+import operator
 import posixpath
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_vllm.profile.importers.marks import unrun
 from pytest_vllm.profile.importers.shellvalue import Part, Remark, Value, fields, joined
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tree_sitter import Node
 
@@ -22,6 +26,12 @@ if TYPE_CHECKING:
 _NAMED = re.compile(r"[\"']?(?:--?)?([A-Za-z_][\w-]*)=")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@")
+#: Braces outside of quotes and of `${…}` that bash makes several words of.
+_BRACES = re.compile(r"(?<![$\\])\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
+_QUOTED = re.compile(r"""\$?'[^']*'|"(?:\\.|[^"\\])*"|\\.|\$\{[^}]*\}|\$\([^)]*\)""", re.DOTALL)
+_QUOTES = ("string", "raw_string", "ansi_c_string", "command_substitution")
+_NOT_WORKED_OUT = "is not worked out by an importer"
+_BARE = ("word", "concatenation", "brace_expression", "command_name")
 _PURE = ("pwd", "dirname", "basename", "realpath", "readlink", "echo", "printf", "cd")
 
 
@@ -47,6 +57,10 @@ class Expander:
 
     def fields(self, node: Node, *, secret: bool = False) -> list[Value]:
         """The words that one becomes. A whole word whose name is not set is none."""
+        if _BRACES.search(_QUOTED.sub("", self.script.text(node))) and node.type in _BARE:
+            return [
+                self._not_run(node, "is several words to bash, by its braces: quote it, or write them out")
+            ]
         parts = list(self.parts(node, secret=secret))
         found = fields(parts)
         if not found:
@@ -77,7 +91,7 @@ class Expander:
         elif kind == "arithmetic_expansion":
             yield Part(self._counted(node), quoted)
         elif kind in ("process_substitution", "ERROR"):
-            yield Part(self._not_run(node, "is run by the shell, not by an importer; it stays as it is"))
+            yield Part(self._not_run(node, "is run by the shell, not by an importer"))
         else:
             yield Part(Value(re.sub(r"\\(\n|.)", lambda one: one[1].strip("\n"), text)))
 
@@ -85,8 +99,8 @@ class Expander:
         """What a word, or the text of a here-document, is put together of."""
         at = node.start_byte
         for child in node.children:
-            if child.start_byte > at:
-                yield Part(Value(self.script.source[at : child.start_byte].decode()))
+            if (begins := self._begins(child) if quoted else child.start_byte) > at:
+                yield Part(Value(self.script.source[at:begins].decode("utf-8", "replace")))
             yield from self.parts(child, quoted=quoted, secret=secret)
             at = child.end_byte
 
@@ -99,7 +113,7 @@ class Expander:
         ):
             yield Part(Value())
         for child in [*inner, None]:
-            upto = child.start_byte if child is not None else end
+            upto = self._begins(child) if child is not None else end
             written = self.script.source[at:upto].decode("utf-8", "replace")
             if written:
                 yield Part(Value(re.sub(r'\\([$`"\\\n])', lambda one: one[1].strip("\n"), written)))
@@ -107,19 +121,28 @@ class Expander:
                 yield from self.parts(child, quoted=True, secret=secret)
                 at = child.end_byte
 
+    def _begins(self, node: Node) -> int:
+        """Where a name between quotes begins: the grammar takes the blanks and the line end before it in."""
+        if node.type not in ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion"):
+            return int(node.start_byte)
+        text = self.script.source[node.start_byte : node.end_byte]
+        return int(node.start_byte) + (len(text) - len(re.sub(rb"\A(?:\s|\\\n)+", b"", text)))
+
     def _none(self, node: Node) -> bool:
-        """Whether this is `"$@"` or `"${A[@]}"` of nothing, which is not a word at all."""
-        found = re.fullmatch(r"\$(?:(@)|\{(@)\}|\{(\w+)\[@\]\})", self.script.text(node))
-        return found is not None and not self.state.several(found[1] or found[2] or found[3])
+        """Whether this is `"$@"` or `"${A[@]:1}"` of nothing, which is not a word at all."""
+        pattern = r"\$(?:@|\{@(?::[ \d:]+)?\}|\{\w+\[@\](?::[ \d:]+)?\})"
+        if re.fullmatch(pattern, self.script.text(node)) is None:
+            return False
+        return not list(self._expansion(node, quoted=True, secret=False))
 
     def _expansion(self, node: Node, quoted: bool, secret: bool) -> Iterator[Part]:
         inner = [child for child in node.children if child.type not in ("$", "${", "}")]
-        whole = self.script.text(node)
+        whole = self.script.text(node).strip()
         prefix = ""
         if inner and inner[0].type in ("!", "#") and len(inner) > 1:
             prefix, inner = inner[0].type, inner[1:]
         if not inner:
-            yield Part(self._not_run(node, "is not understood; it stays as it is"))
+            yield Part(self._not_run(node, "is not understood"))
             return
         name, index = self.name(inner[0])
         operator = self.script.text(inner[1]) if len(inner) > 1 else ""
@@ -143,7 +166,9 @@ class Expander:
 
     def _several(self, name: str, rest: list[Node], *, quoted: bool, joined_by: bool) -> Iterator[Part]:
         values = list(self.state.several(name))
-        if rest:
+        if rest and any(one.literal for one in values):
+            yield Part(self._not_run(rest[0], _NOT_WORKED_OUT))
+        elif rest:
             numbers = [int(text) for one in rest if (text := self.script.text(one)).isdigit()]
             first = max(0, numbers[0] - (name in "@*")) if numbers else 0
             values = values[first : first + numbers[1] if len(numbers) > 1 else None]
@@ -166,6 +191,9 @@ class Expander:
         quoted: bool,
         secret: bool,
     ) -> Iterator[Part]:
+        if operator and known.unknown and not self.state.unset(known):
+            yield Part(known, quoted)  # whether it is set is not known either
+            return
         given = known.text != "" if operator.startswith(":") else not self.state.unset(known)
         last = operator[-1:]
         if last in ("-", "=") and operator:
@@ -180,7 +208,7 @@ class Expander:
             yield from self._default(known, rest, name if last == "=" else "", quoted=quoted)
         elif last == "+":
             for one in rest if given else ():
-                yield from self.parts(one, quoted=quoted, secret=secret)
+                yield from self._within(one, quoted=quoted, secret=secret)
         elif last == "?" and not given:
             words = joined([self.text(one) for one in rest]).text or "it is required"
             remark = Remark(self.script.line(node), f"{name} has to be set: {words}", fatal=True)
@@ -190,18 +218,32 @@ class Expander:
         else:
             yield Part(self._changed(node, known, operator, rest), quoted)
 
+    def _within(self, node: Node, *, quoted: bool, secret: bool = False) -> Iterator[Part]:
+        """The word behind `:-` or `:+`: it is split at its own blanks, unless either of them is quoted."""
+        if node.type == "concatenation" and not quoted:
+            for child in node.children:
+                yield from self._within(child, quoted=quoted, secret=secret)
+            return
+        if quoted and node.type == "raw_string":  # single quotes are but signs within double ones
+            text = self.script.text(node)
+            yield Part(self._not_run(node, _NOT_WORKED_OUT) if "$" in text else Value(text))
+            return
+        for part in self.parts(node, quoted=quoted, secret=secret):
+            yield Part(part.value, part.whole and (quoted or node.type in _QUOTES), part.ends)
+
     def _default(self, known: Value, rest: list[Node], name: str, *, quoted: bool) -> Iterator[Part]:
         """The word behind `:-`; behind `:=` it becomes the value of the name."""
-        for one in rest:
-            for part in self.parts(one, quoted=quoted):
-                value = replace(part.value, outside=True) if known.outside else part.value
-                if name:
-                    self.state.assign(name, value)
-                yield Part(value, part.whole)
+        found = [part for one in rest for part in self._within(one, quoted=quoted)]
+        given = [replace(part.value, outside=True) if known.outside else part.value for part in found]
+        if name:
+            self.state.assign(name, joined(given, ""))
+        yield from (Part(value, part.whole) for value, part in zip(given, found, strict=True))
 
     def _changed(self, node: Node, known: Value, operator: str, rest: list[Node]) -> Value:
         """`${X%%/*}`, `${X#v}`, `${X/a/b}`, `${X^^}`, `${X:0:3}`."""
         text, given = known.text, [self.text(one) for one in rest if one.is_named]
+        if known.literal or any(one.literal for one in given):
+            return self._not_run(node, _NOT_WORKED_OUT) + known.cut("")
         pattern = given[0].text if given else ""
         if operator in ("%", "%%", "#", "##"):
             return known.cut(_trimmed(text, operator, pattern))
@@ -214,13 +256,17 @@ class Expander:
         if operator == ":" and all(one.text.isdigit() for one in given):
             first, *more = [int(one.text) for one in given]
             return known.cut(text[first : first + more[0] if more else None])
-        return self._not_run(node, "is not worked out by an importer; it stays as it is")
+        return self._not_run(node, _NOT_WORKED_OUT)
 
     def _special(self, node: Node, prefix: str, name: str, index: str) -> Value:
         """`${#X}`, `${#A[@]}`, `${!X}`."""
         if prefix == "#":
             several = index in ("@", "*") or name in ("@", "*")
             known = Value() if several else self.state.lookup(name, index, self.script.line(node), name)
+            if several and any(one.unknown for one in self.state.several(name)):
+                return joined(self.state.several(name))
+            if known.literal or (several and any(one.literal for one in self.state.several(name))):
+                return self._not_run(node, _NOT_WORKED_OUT)
             size = len(self.state.several(name)) if several else len(known.text)
             return known.cut(str(size))
         if prefix == "!" and not index:
@@ -229,7 +275,7 @@ class Expander:
                 return self.state.lookup(pointed.text, "", self.script.line(node), f"${pointed.text}")
         if prefix == "!" and index in ("@", "*"):
             return Value(" ".join(map(str, range(len(self.state.several(name))))))
-        return self._not_run(node, "is not worked out by an importer; it stays as it is")
+        return self._not_run(node, _NOT_WORKED_OUT)
 
     def _counted(self, node: Node) -> Value:
         """Arithmetic over whole numbers and names."""
@@ -244,7 +290,7 @@ class Expander:
         plain = re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", number, text)
         answer = _sum(plain)
         if answer is None:
-            return self._not_run(node, "is not worked out by an importer; it stays as it is")
+            return self._not_run(node, _NOT_WORKED_OUT)
         return used.cut(str(answer))
 
     def _called(self, node: Node) -> Value:
@@ -252,7 +298,7 @@ class Expander:
         commands = [child for child in node.children if child.is_named]
         if len(commands) == 1 and (found := self._pure(commands[0])) is not None:
             return found
-        return self._not_run(node, "is run by the shell, not by an importer; it stays as it is")
+        return self._not_run(node, "is run by the shell, not by an importer")
 
     def _pure(self, node: Node) -> Value | None:
         if node.type == "list":
@@ -268,7 +314,7 @@ class Expander:
         values = [value for value, _ in self.words([one for one in node.children if one.is_named])]
         name, *given = values
         given = [one for one in given if not re.fullmatch(r"-[a-zA-Z]", one.text)]
-        if name.text not in _PURE or any(one.unknown for one in given):
+        if name.text not in _PURE or any(one.unknown or one.literal for one in given):
             return None
         return self._answer(name.text, given)
 
@@ -289,10 +335,8 @@ class Expander:
         return None
 
     def _not_run(self, node: Node, why: str) -> Value:
-        text = self.script.text(node)
-        return Value(
-            text, (Remark(self.script.line(node), f"{self.script.shown(node)} {why}"),), outside=True
-        )
+        remark = Remark(self.script.line(node), f"{self.script.shown(node)} {why}")
+        return Value(unrun(self.script.text(node).strip()), (remark,), outside=True)
 
 
 def _empty(remark: Remark) -> Remark:
@@ -312,15 +356,32 @@ def _trimmed(text: str, operator: str, pattern: str) -> str:
     return min(cuts, key=len) if len(operator) == 2 else max(cuts, key=len)
 
 
+_SUMS: dict[type[ast.AST], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: lambda left, right: abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1),
+    ast.Mod: lambda left, right: int(math.fmod(left, right)),
+}
+
+
 def _sum(text: str) -> int | None:
-    """The value of one or two whole numbers; None for what is more than that."""
-    found = re.fullmatch(r"\s*\(*\s*(\d{1,12})\s*(?:([-+*/%])\s*(\d{1,12}))?\s*\)*\s*", text)
-    if found is None:
+    """The value of whole numbers added, subtracted, multiplied, divided; None for what is more than that."""
+    more = r"//|\*\*|\b0\d"  # whole division and powers of Python's own, and octal numbers
+    if len(text) > 200 or not re.fullmatch(r"[-+*/%()\d\s]+", text) or re.search(more, text):
         return None
-    left, right = int(found[1]), int(found[3] or 0)
-    if found[2] in ("/", "%") and not right:
+    try:
+        return _worked_out(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError, OverflowError):
         return None
-    answers = {"-": left - right, "+": left + right, "*": left * right}
-    if found[2] in answers:
-        return answers[found[2]]
-    return left if not found[2] else left // right if found[2] == "/" else left % right
+
+
+def _worked_out(node: ast.expr) -> int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _worked_out(node.operand)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp) and type(node.op) in _SUMS:
+        return _SUMS[type(node.op)](_worked_out(node.left), _worked_out(node.right))
+    raise ValueError(ast.dump(node))

@@ -15,7 +15,7 @@ from pytest_vllm.profile.importers.shellbuiltins import BuiltIns
 from pytest_vllm.profile.importers.shellprefix import Prefix, nested, starts, stripped
 from pytest_vllm.profile.importers.shelltree import nodes, parsed
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
-from pytest_vllm.profile.importers.shellwalk import DEEPEST, Start
+from pytest_vllm.profile.importers.shellwalk import DEEPEST, Start, names_set
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ class Run(Branches, BuiltIns):
         self.assigned[key] = (self.script.line(node), name)
         expander = self.expand()
         if value is not None and value.type == "array":
+            if any(re.match(r"\[[^\]]+\]=", self.script.text(child)) for child in value.children):
+                self.set_outside(name, self.script.line(node), "is an array by names, which is not followed")
+                return
             items = [one for child in value.children if child.is_named for one in self._item(child)]
             before = self.state.several(name) if adds else ()
             self.state.assign(
@@ -100,6 +103,8 @@ class Run(Branches, BuiltIns):
         flags = "".join(word for word in words[1:] if word.startswith("-"))
         export = (words[0] == "export" and "n" not in flags) or "x" in flags
         for child in node.children[1:]:
+            if words[0] in ("local", "declare", "typeset") and "g" not in flags:
+                self._keep(self.script.text(child).partition("=")[0].rstrip("+"))
             if child.type == "variable_assignment":
                 self._assign(child, export=export)
             elif child.type in ("variable_name", "word") and not self.script.text(child).startswith("-"):
@@ -111,6 +116,22 @@ class Run(Branches, BuiltIns):
             elif child.is_named and child.type != "word":
                 text = f"`{self.script.shown(node)}`: which variables that sets is not known"
                 self.notes.append(Remark(self.script.line(node), text))
+
+    def _keep(self, name: str) -> None:
+        """A name that a function has for itself: what it was before comes back behind the call."""
+        if self._scopes and name not in self._scopes[-1]:
+            self._scopes[-1][name] = (self.state.values.get(name), name in self.state.exported)
+
+    def _compound_statement(self, node: Node) -> None:
+        """`{ …; }`, or `(( X = 2 * Y ))`, whose names are set to what is not worked out here."""
+        text, line = self.script.text(node), self.script.line(node)
+        if not text.startswith("(("):
+            self.visit_all(node.children)
+            return
+        self.claim(node)
+        self.idle.append((line, "`(( … ))`"))
+        for name in names_set(text):
+            self.set_outside(name, line, "is worked out by (( … ))")
 
     def _unset_command(self, node: Node) -> None:
         self.claim(node)
@@ -234,7 +255,10 @@ class Run(Branches, BuiltIns):
         before = (self.state.arguments, self.state.called, self.state.ended)
         self.state.arguments, self.state.called = arguments, True
         self._depth += 1
+        self._scopes.append({})
         self.visit(body)
+        for kept, (value, exported) in self._scopes.pop().items():
+            self.state.restore(kept, value, exported=exported)
         self._depth -= 1
         self.state.arguments, self.state.called, self.state.ended = before
         self.script = outer

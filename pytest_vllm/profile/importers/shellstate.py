@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.marks import holds_secret, secret_mark
+from pytest_vllm.profile.importers.marks import holds_secret, secret_mark, unrun
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
 from pytest_vllm.profile.secrets import secret_name, secret_text
 
@@ -75,6 +75,14 @@ class State:
         self.values[name] = value
         if export or self.everything:
             self.exported.add(name)
+
+    def restore(self, name: str, value: Value | tuple[Value, ...] | None, *, exported: bool) -> None:
+        """Give a variable back what it was before."""
+        if value is None:
+            self.values.pop(name, None)
+        else:
+            self.values[name] = value
+        (self.exported.add if exported else self.exported.discard)(name)
 
     def unset(self, value: Value) -> bool:
         """Whether a value is that of a name nobody has set."""
@@ -148,7 +156,9 @@ class State:
             return joined(self.arguments)
         if name == "?":
             return Value("0", outside=True)
-        return Value(shown, (Remark(line, f"{shown} is only known once the script runs"),), outside=True)
+        return Value(
+            unrun(shown), (Remark(line, f"{shown} is only known once the script runs"),), outside=True
+        )
 
     def _argument(self, number: int, line: int, shown: str) -> Value:
         if number <= len(self.arguments):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_vllm.profile.importers.marks import UNRUN
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
-
-
-#: Said of what an importer does not work out.
-STAYS = "stays as it is"
 
 
 class Remark(NamedTuple):
@@ -25,6 +24,10 @@ class Remark(NamedTuple):
     line: int
     text: str
     fatal: bool = False
+
+
+#: What blanks divide; what only a shell that runs would know stays in one piece.
+_WORD = re.compile(f"(?:{UNRUN}[^{UNRUN}]*{UNRUN}|[^\\s{UNRUN}])+")
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,8 @@ class Value:
 
     @property
     def literal(self) -> bool:
-        """Whether it stays as it is written, since only the shell would know its text."""
-        return any(STAYS in remark.text for remark in self.remarks)
+        """Whether only a shell that runs would know its text."""
+        return UNRUN in self.text
 
     def __add__(self, other: Value) -> Value:
         """The two behind each other."""
@@ -92,7 +95,7 @@ def fields(parts: Iterable[Part]) -> list[Value]:
         if part.ends:
             found, current = [*found, *_one(current)], None
             continue
-        pieces = [part.value.text] if part.whole else part.value.text.split()
+        pieces = [part.value.text] if part.whole else _WORD.findall(part.value.text)
         if not part.whole and part.value.text[:1].isspace():
             found, current = [*found, *_one(current)], None
         if not pieces:

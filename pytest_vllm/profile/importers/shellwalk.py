@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,11 @@ class Start:
         return self.words[0][1]
 
 
+_SETS = re.compile(
+    r"([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|([A-Za-z_]\w*)(?:\+\+|--)|(?:\+\+|--)([A-Za-z_]\w*)"
+)
+
+
 class Walk:
     """One script, and the state of its shell."""
 
@@ -70,6 +76,7 @@ class Walk:
         self._claimed: list[tuple[Script, int, int]] = []
         self._where: list[str] = []
         self._called: set[str] = set()
+        self._scopes: list[dict[str, tuple[Value | tuple[Value, ...] | None, bool]]] = []
         self._depth = 0
         self._inherited = Value()
 
@@ -103,6 +110,11 @@ class Walk:
         """Account for everything in a node."""
         self._claimed.append((self.script, node.start_byte, node.end_byte))
 
+    def set_outside(self, name: str, line: int, why: str) -> None:
+        """A variable whose value an importer does not know."""
+        remark = Remark(line, f"${name} {why} (line {line}); write its value in its place", fatal=True)
+        self.state.assign(name, Value("", (remark,), outside=True))
+
     def expand(self) -> Expander:
         """Words in the state of now."""
         return Expander(self.script, self.state)
@@ -120,3 +132,9 @@ class Walk:
         self.notes += [Remark(line, f"`{text}` is not understood") for line, text in self.left()]
         self._depth -= 1
         self.script, self.state, self._inherited = outer, before, inherited
+
+
+def names_set(arithmetic: str) -> list[str]:
+    """The names that an arithmetic expression sets: `X = 2`, `X += 1`, `X++`."""
+    found = _SETS.findall(arithmetic)
+    return [name for names in found for name in names if name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,15 @@ def resolved(words: Sequence[Word], names: Variables) -> list[Word]:
         flag, equals, _ = word.text.partition("=")
         before = flag if equals else words[place - 1].text if place else ""
         secret = before.startswith("--") and secret_name(before)
-        text = names.text(word.text, word.line, secret=secret)
-        parts = text.split() if word.bare and "$" in word.text else [text]
+        text = names.text(word.text, word.line, secret=secret, lenient=word.bare)
+        parts = _split(text) if word.bare and "$" in word.text else [text]
         found += [Word(part, word.line) for part in parts]
     return found
+
+
+def _split(text: str) -> list[str]:
+    """What becomes of a bare name: quotes in its value hold words together, as in a unit of systemd."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()

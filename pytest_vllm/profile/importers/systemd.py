@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
 SECTION = re.compile(r"^\[(Unit|Service|Install|Container|Pod|Timer|Socket)\]\s*$", re.MULTILINE)
+#: A word of its own that systemd splits at blanks; `${NAME}` stays in one piece.
+_SPLIT = re.compile(r"\$[A-Za-z_]\w*")
 #: What systemd takes before the program's path.
 _PREFIXES = "@-:+!|"
 
@@ -79,7 +81,7 @@ def _command(origin: Origin, start: Entry, words: list[Word], values: dict[str, 
     texts = [word.text for word in words]
     if is_run(texts) or program_length(texts):
         return read_command(
-            origin, words, lambda draft: Variables(origin, draft.note, dict(values), lenient=True)
+            origin, words, lambda draft: Variables(origin, draft.note, dict(values), kind="unit")
         )
     notes: list[tuple[int, str]] = []
     names = Variables(origin, lambda *note: notes.append(note), dict(values), lenient=True, kind="unit")
@@ -152,12 +154,26 @@ def _start(origin: Origin, entries: list[Entry]) -> Entry:
 
 
 def _words(origin: Origin, start: Entry) -> list[Word]:
-    text = specifiers(origin, start.value.lstrip(_PREFIXES)).replace("$$", DOLLAR)
+    text = filled(origin, start).lstrip(_PREFIXES).replace("$$", DOLLAR)
     try:
-        return [Word(word, start.line) for word in shlex.split(text)]
+        words = shlex.split(text)
     except ValueError as error:
         what = f"ExecStart cannot be split: {str(error).lower()}"
         raise origin.problem(start.line, what, "close the quote") from error
+    for one in words:
+        if (found := _SPLIT.search(one)) and found[0] != one and " " not in one:
+            what = f"systemd does not fill {found[0]} in within {one}"
+            raise origin.problem(start.line, what, f"write ${{{found[0][1:]}}}")
+    return [Word(one, start.line, bare=_SPLIT.fullmatch(one) is not None) for one in words]
+
+
+def filled(origin: Origin, entry: Entry) -> str:
+    """A value with its specifiers filled in. Raises ImportProblem for one that systemd alone knows."""
+    text = specifiers(origin, entry.value)
+    if left := re.search(r"(?<!%)%[a-zA-Z]", specifiers(origin, entry.value.replace("%%", ""))):
+        what = f"{left[0]} is filled in by systemd when the unit is started"
+        raise origin.problem(entry.line, what, "write its value in its place")
+    return text
 
 
 def specifiers(origin: Origin, text: str) -> str:
@@ -187,7 +203,7 @@ def _environment(
 def assignments(origin: Origin, entry: Entry) -> list[str]:
     """The `A=b "C=d e"` of a line. Raises ImportProblem for a quote that is not closed."""
     try:
-        return shlex.split(specifiers(origin, entry.value))
+        return shlex.split(filled(origin, entry))
     except ValueError as error:
         what = f"{entry.key} cannot be split: {str(error).lower()}"
         raise origin.problem(entry.line, what, "close the quote") from error

@@ -10,18 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts import Flag, canonical, flag_status, flags, versions
 from pytest_vllm.profile.flags import covered, image_version, not_known
+from pytest_vllm.profile.importers.marks import unrun_in
 from pytest_vllm.profile.importers.shellwords import Word
+from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_vllm.profile.importers.draft import Draft
 
-_MODULE = re.compile(r"vllm(?:\.\w+)*\.(?:api_server|cli\.main)")
+_MODULE = re.compile(r"vllm(?:\.\w+)*\.(?:openai\.api_server|cli\.main|scripts)")
 _INTEGER = re.compile(r"[+-]?\d+")
 _SEVERAL = ("list", "append", "kv-list")
 #: Lists whose entries are names, digits or not.
 _TEXTS = ("api-key", "served-model-name", "lora-modules")
+#: `{{model}}`, `{{ .Values.model }}`: of just, Jinja, Helm, Go. JSON has no such pair of braces.
+_TEMPLATE = re.compile(r"\{\{-?\s*[\w.$][^{}\"]*\}\}|\{%-?[^%]*%\}")
+_WRITE = "write its value in its place"
 #: vLLM's own default command, which a profile need not say.
 USUAL = ["vllm", "serve"]
 
@@ -46,6 +51,11 @@ def read_arguments(draft: Draft, words: Sequence[Word]) -> None:
     at = 0
     while at < len(words):
         word, at = words[at], at + 1
+        if unrun := unrun_in(word.text.partition("=")[0]):
+            raise draft.origin.problem(word.line, f"{unrun} is run by the shell, not by an importer", _WRITE)
+        if (template := _TEMPLATE.search(word.text)) and draft.deployment["kind"] != "kubernetes":
+            what = f"{template[0]} belongs to a template that is not rendered"
+            raise draft.origin.problem(word.line, what, "render it first, or write its value in its place")
         if not word.text.startswith("-") or word.text == "-":
             _positional(draft, word)
             continue
@@ -151,6 +161,8 @@ def _values(rest: Sequence[Word], flag: Flag, written: str) -> list[Word]:
 def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -> None:
     name = flag.name
     spelled = written.lstrip("-").replace("_", "-")
+    if _left_to_the_shell(draft, written, name, given, line):
+        return
     if "." in spelled:
         _nested(draft, name, spelled.partition(".")[2], _json_or_text(given[0]) if given else True, line)
         return
@@ -173,6 +185,21 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
     elif name in draft.args and draft.args[name] != value:
         draft.note(line, f"{written} is given twice; the last counts, as in vLLM")
     draft.set_arg(name, value, line)
+
+
+def _left_to_the_shell(draft: Draft, written: str, name: str, given: list[str], line: int) -> bool:
+    """Whether a flag is left out, whose value a shell alone knows. Raises ImportProblem for most."""
+    unrun = unrun_in(" ".join(given))
+    if not unrun or secret_name(name):
+        return False
+    if name in ("host", "port"):
+        draft.note(line, f"{written} is left out: {unrun} is run by the shell, not by an importer")
+        return True
+    if "$" not in unrun and "`" not in unrun:
+        what = f"{written} is {unrun}, of which bash makes several words"
+        raise draft.origin.problem(line, what, "put quotes around it")
+    what = f"{written} is {unrun}, which the shell runs and an importer does not"
+    raise draft.origin.problem(line, what, _WRITE)
 
 
 def _guessed(given: list[str]) -> Any:

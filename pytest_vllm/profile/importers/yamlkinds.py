@@ -21,6 +21,22 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("kustomization", (frozenset({"resources", "patches"}), frozenset({"resources", "images"}))),
     ("cloudformation", (frozenset({"Resources", "AWSTemplateFormatVersion"}),)),
     ("prometheus", (frozenset({"scrape_configs"}),)),
+    ("ecs", (frozenset({"containerDefinitions"}),)),
+    ("sagemaker", (frozenset({"PrimaryContainer"}), frozenset({"ProductionVariants"}))),
+    ("vertex", (frozenset({"containerSpec"}), frozenset({"deployedModels"}))),
+    ("terraform-json", (frozenset({"resource"}), frozenset({"terraform"}))),
+    ("devcontainer", (frozenset({"image", "runArgs"}), frozenset({"image", "postStartCommand"}))),
+    ("pm2", (frozenset({"apps"}),)),
+    ("runpod", (frozenset({"imageName"}), frozenset({"gpuTypeId"}), frozenset({"gpuTypeIds"}))),
+    (
+        "bento",
+        (
+            frozenset({"service", "include"}),
+            frozenset({"service", "python"}),
+            frozenset({"service", "docker"}),
+        ),
+    ),
+    ("azure-ml", (frozenset({"endpoint_name"}), frozenset({"instance_type", "environment"}))),
     ("litellm", (frozenset({"model_list"}),)),
     ("truss", (frozenset({"docker_server"}), frozenset({"model_metadata"}))),
     ("recipe", (frozenset({"meta", "model", "variants"}),)),
@@ -64,6 +80,13 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
 )
 
 
+#: Keys of Ansible's tasks, and its modules by their whole names.
+_TASKS = frozenset({"docker_container", "register", "become", "when", "notify", "ansible_facts"})
+_MODULE = re.compile(r"(?:ansible|community|containers|kubernetes)\.\w+")
+#: Keys of a compose file that has no service of its own.
+_INCLUDING = frozenset({"include", "name", "version", "volumes", "networks", "secrets", "configs"})
+
+
 def kind_of_yaml(origin: Origin) -> str:
     """A key of KINDS or of OTHERS; empty for what is not YAML, or whose keys say nothing.
 
@@ -102,7 +125,7 @@ def _table(tables: list[Node], *, json: bool) -> str:
     found = ""
     if any(one.get("apiVersion") and one.get("kind") for one in tables):
         found = "kubernetes"
-    elif {"services", "include"} & keys and not {"resources", "decode"} & keys:
+    elif _is_compose(keys):
         found = "compose"
     elif first.get("models") and any(one.get("cmd") for _, one in first.get("models").pairs):
         found = "llama-swap"
@@ -115,10 +138,20 @@ def _table(tables: list[Node], *, json: bool) -> str:
     return found or ("json" if json and not known else "config")
 
 
+def _is_compose(keys: set[str]) -> bool:
+    including = "include" in keys and keys <= _INCLUDING
+    return including or ("services" in keys and not {"resources", "decode"} & keys)
+
+
 def _list(found: Node) -> str:
     keys = {key for one in found.items for key, _ in one.pairs}
     if "HostConfig" in keys:
         return "inspect"
-    if "hosts" in keys or {"name", "tasks"} <= keys or any(key.startswith("ansible.") for key in keys):
+    if (
+        "hosts" in keys
+        or {"name", "tasks"} <= keys
+        or _TASKS & keys
+        or any(_MODULE.match(key) for key in keys)
+    ):
         return "ansible"
     return "list"

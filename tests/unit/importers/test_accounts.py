@@ -14,6 +14,7 @@ from pytest_vllm.profile.importers import ImportProblem, imported
 from pytest_vllm.profile.importers.envfile import dotenv
 from pytest_vllm.profile.importers.ledger import Ledger, Piece
 from pytest_vllm.profile.write import to_toml
+from tests.unit.importers.parts import KEYS, POD_KEYS, STATEMENTS, UNIT_KEYS, VALUES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,40 +42,6 @@ def visible(file: Path, kind: str) -> tuple[str, set[int]]:
     return text, named
 
 
-#: A statement of a script; `{}` is a name of its own, which has to be seen, or the line has to be named.
-STATEMENTS = [
-    "{}=1",
-    "export {}=x",
-    "{}=(a b)",
-    "{}+=more",
-    "unset {}",
-    "local_{}() {{ true; }}",
-    "echo {}",
-    "sleep 1 # a comment",
-    "cd /srv/{}",
-    "source ./{}.sh",
-    "pip install {}",
-    "docker run -d redis:{}",
-    'if [ -n "${}" ]; then run_it; fi',
-    "if command -v {}; then pip uninstall x; else true; fi",
-    "for i in 1 2; do start_{} $i; done",
-    "for ((i=0; i<3; i++)); do {} $i; done",
-    "while {}; do sleep 1; done",
-    'case "${}" in a) one ;; *) two ;; esac',
-    "{} && other || third",
-    "cat > /tmp/{} <<EOF\ntext of $HOME\nEOF",
-    "( {} )",
-    "{} | tee log",
-    "trap '{}' EXIT",
-    "select x in {}; do break; done",
-    "coproc {}",
-    "[[ {} == b* ]]",
-    "! {}",
-    "(( {} > 1 ))",
-    "let {}=2",
-    "{}[3]=x",
-    "time {}",
-]
 SERVER = "vllm serve org/{} --max-model-len 4096"
 
 
@@ -97,19 +64,6 @@ def test_a_script(before: list[str], after: list[str], tmp_path: Path) -> None:
     assert [lines[line - 1] for mark, line in marks if mark not in text and line not in named] == []
 
 
-_KEYS = """
-image build blkio_config cap_add cap_drop cgroup cgroup_parent configs container_name cpu_count cpus
-cpuset credential_spec depends_on deploy develop device_cgroup_rules devices dns dns_search domainname
-env_x expose external_links extra_hosts group_add healthcheck hostname init ipc isolation labels links
-logging mac_address mem_limit models network_mode networks oom_kill_disable pid pids_limit platform
-post_start privileged provider pull_policy read_only restart runtime scale security_opt shm_size
-stop_signal storage_opt sysctls tmpfs ulimits use_api_socket user userns_mode uts volumes volumes_from
-working_dir not_of_compose x-mine
-"""
-KEYS = _KEYS.split()
-VALUES = ["{}", "[{}]", "{{{}: 1}}", "[{{source: {}, target: /x}}]", "{{a: {{b: [{}]}}}}"]
-
-
 @FILES
 @given(
     pairs=st.lists(
@@ -130,26 +84,6 @@ def test_a_compose_service(pairs: list[tuple[str, str]], tmp_path: Path) -> None
         place for place in range(len(pairs)) if f"mark{place}z" not in text and first + place not in named
     ]
     assert [lines[first + place - 1] for place in lost] == []
-
-
-UNIT_KEYS = [
-    "Nice",
-    "User",
-    "MemoryMax",
-    "Environment",
-    "EnvironmentFile",
-    "PassEnvironment",
-    "ExecStartPre",
-    "Foo",
-]
-_POD_KEYS = """
-Image Exec Entrypoint
-AddCapability AddDevice AddHost Annotation AutoUpdate CgroupsMode DNS DropCapability EnvironmentFile
-EnvironmentHost GIDMap GlobalArgs GroupAdd HealthCmd HostName IP Label LogDriver Mask Memory Mount
-Network NotifyX Pod PodmanArgs PublishPort Pull ReadOnly Rootfs RunInit SeccompProfile Secret ShmSize
-Sysctl Timezone Tmpfs UIDMap Ulimit User UserNS Volume WorkingDir Unknown
-"""
-POD_KEYS = _POD_KEYS.split()
 
 
 @FILES

@@ -139,7 +139,7 @@ def test_comments_behind_backslashes() -> None:
         ("-e HF_TOKEN=$T", "env", {"HF_TOKEN": Secret(from_env="T")}),
         ("-e HF_TOKEN=abc", "env", {"HF_TOKEN": Secret(from_env="HF_TOKEN")}),
         ("-e VLLM_API_KEY=abc", "api_key", Secret(from_env="VLLM_API_KEY")),
-        ("--entrypoint python3", "entrypoint", ["python3"]),
+        ("--entrypoint /start", "entrypoint", ["/start"]),
     ],
 )
 def test_options_of_a_run_line(options: str, key: str, value: object) -> None:

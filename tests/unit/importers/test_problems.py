@@ -32,6 +32,14 @@ PROBLEMS = {
         "colour: blue\n",
         ": nothing here starts vLLM: none of its keys is a flag of vLLM; name the file that does",
     ),
+    "a YAML of another program that shares a key": (
+        "a.yaml",
+        "name: a\nmodel: {path: org/a}\nnodes: 2\nrun: |\n  vllm serve org/a\n",
+        (
+            ": it looks like YAML of another program: of its 4 keys only model may be vLLM's; "
+            "copy the command that starts vLLM out of it (line 5) into a script"
+        ),
+    ),
     "tabs": (
         "a.yaml",
         f"services:\n  vllm:\n\t{VLLM}\n",
