@@ -57,6 +57,12 @@ def greedy(asked: Mapping[str, Any]) -> bool:
     return asked.get("temperature") == 0 and not any(asked.get(name) for name in CHANCE)
 
 
+def prompt(one: Answer) -> str:
+    """What an answer was asked, without how: another salt, seed or limit asks for the same."""
+    asked = one.asked
+    return json.dumps([asked.get("system"), asked.get("messages", asked.get("prompt", asked.get("input")))])
+
+
 def usual(said: Sequence[Any]) -> Any:
     """What most of them say; the first of those that are said as often."""
     return Counter(said).most_common(1)[0][0]
