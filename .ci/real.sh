@@ -65,7 +65,7 @@ part_real() {
     step "three parsers of a real vLLM, in containers" \
         .venv/bin/python -m tools.sweep --smoke --version "$VLLM" --folder "$work/sweeps"
     step "a real vLLM: attach, refusals, reaping" \
-        without_skips env PYTEST_VLLM_REAL=1 PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
+        without_skips env PYTEST_VLLM_REAL="${PYTEST_VLLM_REAL:-1}" PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
         PYTEST_VLLM_SCRIPTED_REPORT="$work/report-scripted" \
         .venv/bin/pytest tests -m "real or docker or podman"
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.gate import ELSEWHERE, GateRun, otherwise, run_gate, without_load
+from tests.real.gate import ELSEWHERE, EVERYTHING, GateRun, otherwise, run_gate, without_load
 from tests.real.server import HandStarted, containers
 
 if TYPE_CHECKING:
@@ -55,14 +55,18 @@ def test_attaching_with_the_profile(gate_on_container: GateRun, by_hand: HandSta
     assert by_hand.healthy()
 
 
-def test_attaching_with_a_url_alone(gate_on_container: GateRun, by_hand: HandStarted, tmp_path: Path) -> None:
-    """Without a profile what a profile demands is not asked either; all else says the same."""
-    attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}", *without_load(gate_on_container))
+if EVERYTHING:
 
-    assert attached.exit == 0
-    assert len(attached.verdicts) > 1000
-    assert otherwise(gate_on_container, attached, f"{ELSEWHERE}|what lies between|the profile") == {}
-    assert by_hand.runs()
+    def test_attaching_with_a_url_alone(
+        gate_on_container: GateRun, by_hand: HandStarted, tmp_path: Path
+    ) -> None:
+        """Without a profile what a profile demands is not asked either; all else says the same."""
+        attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}", *without_load(gate_on_container))
+
+        assert attached.exit == 0
+        assert len(attached.verdicts) > 1000
+        assert otherwise(gate_on_container, attached, f"{ELSEWHERE}|what lies between|the profile") == {}
+        assert by_hand.runs()
 
 
 def test_two_runs_at_once_do_not_meet(by_hand: HandStarted, tmp_path: Path) -> None:
