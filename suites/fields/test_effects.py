@@ -170,7 +170,7 @@ def test_response_logprobs(fields_response_logprobs: Recording) -> None:
     refusable(fields_response_logprobs)
     parts = [part for item in fields_response_logprobs.ok["output"] for part in item.get("content") or ()]
     spoken = [part for part in parts if part.get("type") == "output_text"]
-    need(spoken, "the response has no text")
+    only_if(spoken, "the response has no text: its few tokens were reasoning")
     rows = [row for part in spoken for row in part.get("logprobs") or ()]
 
     assert rows, "the text has no log probabilities"

@@ -4,7 +4,7 @@ from collections import defaultdict
 from itertools import groupby, pairwise
 from operator import itemgetter
 
-from pytest_vllm import MUST, Metrics, Recording, Recordings, check, need, observe
+from pytest_vllm import MUST, Metrics, Recording, Recordings, check, need, observe, only_if
 
 ROUTES = "vllm:serving/openai_compatible_server/"
 #: Exchanges whose answers are recorded after this run has started the server anew.
@@ -54,14 +54,16 @@ def test_one_model(vllm_recordings: Recordings) -> None:
 @check("health.one-process", MUST, spec=ROUTES, exchanges=("metrics.", "*"), needs=["metrics"])
 def test_one_process(vllm_recordings: Recordings) -> None:
     """The server does not start anew while it is tested."""
-    scrapes = [
-        (r.sent + late, r.key, Metrics(text))
+    told = [
+        (r.sent + late, r.key, text)
         for r in vllm_recordings.of("")
         if not r.key.startswith(ANEW)
         for late, text in ((0.0, r.metrics_before), (r.seconds, r.metrics_after))
-        if text and not Metrics(text).fault
+        if text
     ]
-    need(scrapes, "the metrics were not scraped around any exchange")
+    only_if(told, "nothing is asked of this server around which its metrics are scraped")
+    scrapes = [(at, key, Metrics(text)) for at, key, text in told if not Metrics(text).fault]
+    need(scrapes, "no scrape around an exchange could be read")
     seen = [(key, one.value(START), one.value(TOKENS)) for _, key, one in sorted(scrapes, key=itemgetter(0))]
     fell = [
         f"{tokens} tokens by {key} (started at {start}), {fewer} by {then} (started at {again})"
