@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_vllm.launch.protocol import Handle
+    from pytest_vllm.launch.protocol import Exit, Handle
     from pytest_vllm.profile.model import Profile
     from pytest_vllm.run.context import RunContext
     from pytest_vllm.run.gauges import Gauges
@@ -76,10 +76,9 @@ class BootedServer:
         if tripped := self.gauges.tripped:
             return f"the server was {tripped}"
         ended = self.handle.exit()
-        status = "" if ended is None else f" with status {ended.status}"
         why = diagnose(self.handle.logs(), ended)
         cause = f": {self.run.redactor.text(why.means)}" if why.sure in (Sure.CERTAIN, Sure.LIKELY) else ""
-        return f"the server ended{status} while it was being tested{cause}"
+        return f"the server ended{_status(ended)} while it was being tested{cause}"
 
     def ended(self) -> BootError | None:
         """The block that says how it ended at its first requests; None while it lives, or is not ours."""
@@ -87,8 +86,7 @@ class BootedServer:
             return None
         self.log.flush()
         ended = self.handle.exit()
-        status = "" if ended is None or ended.status is None else f" with status {ended.status}"
-        what = f"the server was ready, and ended{status} at its first requests"
+        what = f"the server was ready, and ended{_status(ended)} at its first requests"
         return boot_error(what, self.handle.logs(), ended)
 
     def replaced_by(self, handle: Handle) -> None:
@@ -107,6 +105,10 @@ class BootedServer:
                 f"left running at {self.handle.url}, as --vllm-keep asks; `pytest-vllm reap` stops it"
             )
         self.stack.close()
+
+
+def _status(ended: Exit | None) -> str:
+    return "" if ended is None or ended.status is None else f" with status {ended.status}"
 
 
 def folder_of(run: RunContext, profile: Profile) -> Path:

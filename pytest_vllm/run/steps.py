@@ -87,9 +87,10 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
             return f"the run was told to end by {signals[0]}" if signals else ""
 
         report = asyncio.run(_record(booted, state, plan, store, limit, told=told)) if plan else None
-        whole = not (signals or booted.death() or (report and report.stopped))
-        known = [store.get(key) for key in store.keys()] if whole else []  # noqa: SIM118 - no mapping
-        if more := afterwards(demand.exchanges, state.server, known):
+        follows = any(one.planned.spec.afterwards for one in demand.exchanges.values())
+        if follows and not (signals or booted.death() or (report and report.stopped)):
+            known = [store.get(key) for key in store.keys()]  # noqa: SIM118 - no mapping
+            more = afterwards(demand.exchanges, state.server, known)
             asyncio.run(_record(booted, state, more, store, limit, told=told))
     booted.run.ended.extend(signals)
     stopped = report.stopped if report and not signals else ""

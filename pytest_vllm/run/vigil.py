@@ -11,12 +11,15 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from pytest_vllm.run import pressure
 from pytest_vllm.run.findings import answered
 from pytest_vllm.run.heldup import broke
 from pytest_vllm.run.pace import generated_tokens
 from pytest_vllm.wire.glance import glance
+from pytest_vllm.wire.policy import UNIX
+from pytest_vllm.wire.proxy import is_loopback
 from pytest_vllm.wire.recording import Recording, Request
 
 if TYPE_CHECKING:
@@ -255,7 +258,7 @@ class Vigil:
         begin = max(self._token_at, self.client.pulse.at)
         if still and now - begin >= SILENT:
             strain = pressure.between(self._before, self.read())
-            here = self.server.kind.starts or _loopback(self.server.url)
+            here = self.server.kind.starts or _here(self.server.url)
             self._token_at = now
             self.stills.append(Still(begin, now, time.time() - (now - begin), strain, here))
         self._before = self.read()
@@ -310,6 +313,5 @@ def _lives(recording: Recording) -> bool:
     return recording.status is not None and recording.status not in GONE
 
 
-def _loopback(url: str) -> bool:
-    host = url.partition("://")[2].partition("/")[0].rpartition(":")[0].strip("[]")
-    return url.startswith("unix:") or host in ("localhost", "::1") or host.startswith("127.")
+def _here(url: str) -> bool:
+    return url.startswith(UNIX) or is_loopback(urlsplit(url).hostname or "")

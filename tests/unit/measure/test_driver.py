@@ -113,14 +113,20 @@ def test_an_idle_connection_may_be_closed_by_the_server() -> None:
         assert [call.error for call in line.ended] == ["", ""]
 
 
+def crossed(line: Line) -> Call:
+    """A call that was sent again: its kept connection was closed as it went out."""
+    first, peer = line.asked()
+    line.tell(peer, first, PLAIN + b"hello")
+    second = line.ask()
+    peer.close()
+    line.until(lambda: line.driver.resent == 1)
+    return second
+
+
 def test_a_kept_connection_that_closes_as_a_call_goes_out() -> None:
     """The server decided to close it before it saw the request: it is sent once more, on another one."""
     with Line() as line:
-        first, peer = line.asked()
-        line.tell(peer, first, PLAIN + b"hello")
-        second = line.ask()
-        peer.close()
-        line.until(lambda: line.driver.resent == 1)
+        second = crossed(line)
         other = line.accept()
         line.driver.step(0.05)
         assert heard(other, len(QUESTION)) == QUESTION
@@ -132,11 +138,7 @@ def test_a_kept_connection_that_closes_as_a_call_goes_out() -> None:
 
 def test_a_call_is_sent_again_once() -> None:
     with Line() as line:
-        first, peer = line.asked()
-        line.tell(peer, first, PLAIN + b"hello")
-        second = line.ask()
-        peer.close()
-        line.until(lambda: line.driver.resent == 1)
+        second = crossed(line)
         line.accept().close()
         line.until(lambda: len(line.ended) == 2)
 
