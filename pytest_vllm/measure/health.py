@@ -28,8 +28,6 @@ BUSY = 0.8
 #: Share of the asked concurrency that must have been in flight; and where a simulator's counts are judged,
 #: which tell how long each stream waited, so that fewer of them change the batch and nothing else.
 DELIVERED, DELIVERED_COUNTED = 0.95, 0.8
-#: Share of the window in which the client may have been held up.
-HELD = 0.25
 #: How far client and server may differ in what they say of the same requests, and by how many seconds.
 APART, LEAST_APART = 0.15, 0.005
 #: Lag against the time between two deltas, at the 99th percentile.
@@ -57,6 +55,7 @@ class Client:
         cpu: seconds of processor time in the window.
         seconds: length of the window.
         held: how much of it some client process was held up, so that it does not count.
+        starved: whether that leaves too little of it.
         lags: between arrival and reading of pieces.
         stamped: whether arrivals are the kernel's times.
         in_flight: requests in flight on average, while nothing was held up.
@@ -76,6 +75,7 @@ class Client:
     events: int = 0
     who: str = ""
     held: float = 0.0
+    starved: bool = False
 
 
 def doubts(client: Client, samples: Sequence[Sample], speed: float, *, counted: bool = False) -> list[Doubt]:
@@ -92,7 +92,7 @@ def doubts(client: Client, samples: Sequence[Sample], speed: float, *, counted: 
     if not counted and client.seconds > 0 and client.cpu / client.seconds > BUSY:
         share = client.cpu / client.seconds
         found.append(Doubt(f"the client was the limit: it took {share:.0%} of a processor core"))
-    if not counted and client.held > HELD * client.seconds:
+    if not counted and client.starved:
         found.append(Doubt(f"the client was held up for {client.held:.2g} of {client.seconds:.3g} s"))
     least = DELIVERED_COUNTED if counted else DELIVERED
     if client.asked and client.in_flight < least * client.asked:

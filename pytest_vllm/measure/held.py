@@ -18,6 +18,8 @@ Span = tuple[float, float]
 #: Seconds before and after a stretch in which what was held up may still show: a server or a proxy gives a
 #: client up that does not read, and its close is seen afterwards.
 MARGIN = 5.0
+#: Share of a measurement during which the client may have been held up.
+HELD = 0.25
 
 
 def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -54,6 +56,18 @@ def left(window: Span, held: Sequence[Span]) -> tuple[Span, ...]:
 def length(spans: Iterable[Span]) -> float:
     """How long they are together."""
     return sum(end - begin for begin, end in spans)
+
+
+def too_little(window: Span, held: Sequence[Span], wanted: float = 0.0) -> bool:
+    """Whether what is left of a window says too little of the server.
+
+    Args:
+        window: from and to; one that went on for longer because of it is not judged by its length.
+        held: when the client was held up, in order.
+        wanted: how much of it was to be measured; 0: all of it.
+    """
+    whole = window[1] - window[0]
+    return length(left(window, held)) < (1 - HELD) * min(whole, wanted or whole)
 
 
 def touches(begin: float, end: float, held: Sequence[Span]) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_vllm.measure.driver import Call
 from pytest_vllm.measure.health import Client
-from pytest_vllm.measure.held import left, length
+from pytest_vllm.measure.held import left, length, too_little
 from pytest_vllm.measure.measured import Measured, Point
 from pytest_vllm.measure.samples import Sample, sample_of
 from pytest_vllm.measure.sender import HOPELESS
@@ -33,6 +33,8 @@ LOOKS = (0.12, 0.25, 0.4, 0.6, 0.8)
 TICK = 0.05
 #: Canaries under load, at most.
 CANARIES = 6
+#: How many times its budget a load may last, to make up for time in which this process was held up.
+LONGEST = 3.0
 
 
 class Sending(Protocol):
@@ -168,6 +170,7 @@ class Load:
                 cpu=one.cpu,
                 seconds=(end - begin) / self.speed,
                 held=(end - begin - length(free)) / self.speed,
+                starved=too_little(self.window, self.sender.held, self.workload.seconds),
                 lags=one.lags,
                 stamped=one.stamped,
                 in_flight=in_flight(own, free),
@@ -220,14 +223,22 @@ class Load:
         """Whether it is over."""
         if self.sender.hopeless:
             self.stopped = f"{HOPELESS} requests in a row failed"
-        if self.steady and self._coming and (now - self.steady) / self._budget >= self._coming[0]:
+        spent = self._spent(now)
+        if self.steady and self._coming and spent / self._budget >= self._coming[0]:
             share = self._coming.pop(0)
             if self._decided(share):
                 self.stopped = "decided"
-        if self.steady and now - self.steady >= self._budget:
+        if self.steady and (spent >= self._budget or now - self.steady >= LONGEST * self._budget):
             self.stopped = self.stopped or "budget"
         elif self.sender.finished:
             self.stopped = self.stopped or "requests"
+
+    def _spent(self, now: float) -> float:
+        """Seconds of the window so far in which the client was not held up; a simulator counts for itself."""
+        if not self.steady or self.simulated:
+            return now - self.steady
+        window = (self.steady - self.begin) * self.speed, (now - self.begin) * self.speed
+        return length(left(window, self.sender.held)) / self.speed
 
     def _decided(self, share: float) -> bool:
         """Whether every goal is decided by what has ended; this look is paid for in any case."""
@@ -247,7 +258,7 @@ class Load:
         return all(settled(seen, goal) for goal in self.workload.goals)
 
     def _tell(self, now: float) -> None:
-        spent, flying = now - (self.steady or now), self.sender.in_flight
+        spent, flying = self._spent(now) if self.steady else 0.0, self.sender.in_flight
         rate = (self.sender.reads - self._read_before) / spent / self.speed if spent > 0.2 else 0.0
         speed = f", {rate:.4g} events/s" if rate else ""
         self.say(

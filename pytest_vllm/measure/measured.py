@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.measure import canary, estimates
-from pytest_vllm.measure.health import HELD, Doubt
-from pytest_vllm.measure.held import excused, left, length
+from pytest_vllm.measure.health import Doubt
+from pytest_vllm.measure.held import excused, left, length, too_little
 from pytest_vllm.measure.samples import Sample
 from pytest_vllm.measure.statistics import LEAST, Interval, Outcome, Spending, percentile
 from pytest_vllm.measure.workload import Workload
@@ -144,10 +144,11 @@ class Measured:
     @cached_property
     def held_up(self) -> str:
         """That the client was held up for so much of it that it says too little of the server, in words."""
-        whole = self.seconds / self.speed
-        held = whole - length(left(self.window, self.held)) / self.speed
-        if held > HELD * whole:
-            return f"this process was held up for {held:.2g} of {whole:.3g} s"
+        if too_little(self.window, self.held, self.workload.seconds):
+            held = self.seconds - length(left(self.window, self.held))
+            return (
+                f"this process was held up for {held / self.speed:.2g} of {self.seconds / self.speed:.3g} s"
+            )
         return self.unsure
 
     @cached_property

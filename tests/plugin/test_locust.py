@@ -121,4 +121,5 @@ def test_a_worker_that_never_comes_decides_nothing(gate: Gate) -> None:
 
     assert run.exit == 21, run.text
     assert run.verdicts == {"ours.load.sent": "undecided"}
-    assert "1 of 3 workers have not joined" in " ".join(run.text.split())
+    # the one elsewhere never comes; whether those here came within the second is up to the machine
+    assert re.search(r"[123] of 3 workers have not joined", " ".join(run.text.split()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.measure.health import Client, doubts
-from pytest_vllm.measure.held import joined, left, length, touches
+from pytest_vllm.measure.held import joined, left, length, too_little, touches
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.run import perform
 from pytest_vllm.measure.samples import Sample
@@ -36,7 +36,7 @@ LOAD = Workload(
 )
 
 
-def held_up(calibrator: Server, *moments: float) -> Measured:
+def held_up(calibrator: Server, *moments: float, load: Workload = LOAD) -> Measured:
     """A load whose client does nothing for a while at these seconds after its begin."""
     coming = list(moments)
     begin = time.perf_counter()
@@ -46,7 +46,7 @@ def held_up(calibrator: Server, *moments: float) -> Measured:
             coming.pop(0)
             time.sleep(PAUSE)
 
-    found = perform("x", LOAD, calibrator, say=say)
+    found = perform("x", load, calibrator, say=say)
     assert not coming
     return found
 
@@ -65,10 +65,22 @@ def test_a_pause_of_the_client_is_cut_out(calibrator: Server) -> None:
     assert max(found.values("ttft")) < 0.25
 
 
-def test_a_client_that_is_held_up_for_long_measures_nothing(calibrator: Server) -> None:
+def test_a_load_goes_on_for_as_long_as_its_client_was_held_up(calibrator: Server) -> None:
     found = held_up(calibrator, 0.5, 1.6, 2.7)
+    pauses = length(found.held)
 
     assert len(found.held) == 3
+    assert found.seconds == pytest.approx(LOAD.seconds + pauses, abs=0.3)
+    assert [one.reason for one in found.doubts] == []
+    assert found.held_up == ""
+
+
+def test_a_client_that_is_always_held_up_measures_nothing(calibrator: Server) -> None:
+    """It ends all the same, after three times what it was to last."""
+    short = replace(LOAD, seconds=1.0)
+    found = held_up(calibrator, 0.3, 1.2, 2.1, load=short)
+
+    assert found.seconds == pytest.approx(3 * short.seconds, abs=0.9)
     assert "the client was held up for 2.4 of" in found.doubt("aggregate-tok-s")
     assert "the client was held up" in found.doubt("ttft")
 
@@ -79,11 +91,20 @@ def test_it_is_kept() -> None:
     assert Measured.of(found.plain()) == found
 
 
-@pytest.mark.parametrize(("seconds", "doubted"), [(4.9, False), (5.1, True)])
-def test_a_quarter_of_the_window_may_be_lost(seconds: float, doubted: bool) -> None:
-    client = Client(cpu=0.1, seconds=20.0, lags=[0.0001], stamped=True, held=seconds)
+@pytest.mark.parametrize(
+    ("held", "end", "doubted"),
+    [(4.9, 20.0, False), (5.1, 20.0, True), (25.0, 40.0, False), (25.1, 40.0, True), (1.2, 5.0, False)],
+)
+def test_three_quarters_of_what_was_wanted_are_enough(held: float, end: float, doubted: bool) -> None:
+    """20 s were, or all of a window that ended earlier."""
+    assert too_little((0.0, end), ((0.0, held),), 20.0) is doubted
 
-    assert bool(doubts(client, [], 1.0)) is doubted
+
+@pytest.mark.parametrize("starved", [False, True])
+def test_figures_of_a_starved_client_are_in_doubt(starved: bool) -> None:
+    client = Client(cpu=0.1, seconds=20.0, lags=[0.0001], stamped=True, held=6.0, starved=starved)
+
+    assert bool(doubts(client, [], 1.0)) is starved
 
 
 @pytest.mark.parametrize(
