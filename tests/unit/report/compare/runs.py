@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.extract import assembled, observed, verdicts
-from pytest_vllm.compare.identity import identity
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
+from pytest_vllm.report.compare.extract import assembled, observed, verdicts
+from pytest_vllm.report.compare.identity import identity
 from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.server import Server
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare import answers, surface
-from pytest_vllm.compare.fields import Kinds
 from pytest_vllm.decide.baseline import Baseline
 from pytest_vllm.decide.verdict import Verdict
+from pytest_vllm.report.compare import answers, surface
+from pytest_vllm.report.compare.fields import Kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.difference import Weight
-from pytest_vllm.compare.greedy import compared, differences
-from tests.unit.compare.runs import answer, chat, part_of
+from pytest_vllm.report.compare.difference import Weight
+from pytest_vllm.report.compare.greedy import compared, differences
+from tests.unit.report.compare.runs import answer, chat, part_of
 
 if TYPE_CHECKING:
-    from pytest_vllm.compare.difference import Difference
+    from pytest_vllm.report.compare.difference import Difference
     from pytest_vllm.wire.recording import Recording
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_vllm.compare.difference import Weight
-from pytest_vllm.compare.figures import alone, differences, paired, speeds
 from pytest_vllm.measure.statistics import mean_interval
-from tests.unit.compare.runs import part_of
+from pytest_vllm.report.compare.difference import Weight
+from pytest_vllm.report.compare.figures import alone, differences, paired, speeds
+from tests.unit.report.compare.runs import part_of
 
 
 def load(value: float, margin: float, figure: str = "decode-tok-s", **more: Any) -> dict[str, Any]:

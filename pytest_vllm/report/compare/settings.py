@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.difference import Difference, Weight
 from pytest_vllm.facts.flags import canonical, flag_status, flags
 from pytest_vllm.facts.version import version_of
+from pytest_vllm.report.compare.difference import Difference, Weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pytest_vllm.compare.changes import changes
+from pytest_vllm.report.compare.changes import changes
 
 DRAWN = random.Random(11)  # noqa: S311 - a test's own
 

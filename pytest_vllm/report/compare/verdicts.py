@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.difference import Difference, Weight
-from pytest_vllm.compare.extract import spread
 from pytest_vllm.decide.baseline import HOLDS, WRONG
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.facts.faults import faults_of_check
+from pytest_vllm.report.compare.difference import Difference, Weight
+from pytest_vllm.report.compare.extract import spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.changes import changes
-from pytest_vllm.compare.extract import spread
-from pytest_vllm.compare.identity import other_machine
+from pytest_vllm.report.compare.changes import changes
+from pytest_vllm.report.compare.extract import spread
+from pytest_vllm.report.compare.identity import other_machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

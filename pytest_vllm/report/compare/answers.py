@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.prints import chain, print_of
+from pytest_vllm.report.compare.prints import chain, print_of
 from pytest_vllm.wire.recording import Undecided
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.difference import Difference, Weight
 from pytest_vllm.facts.surface import metrics as known_metrics
+from pytest_vllm.report.compare.difference import Difference, Weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

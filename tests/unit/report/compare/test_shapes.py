@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm.compare.difference import Weight
-from pytest_vllm.compare.shapes import differences
-from tests.unit.compare.runs import answer, chat, part_of, stream
+from pytest_vllm.report.compare.difference import Weight
+from pytest_vllm.report.compare.shapes import differences
+from tests.unit.report.compare.runs import answer, chat, part_of, stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_vllm.compare.difference import Difference
+    from pytest_vllm.report.compare.difference import Difference
     from pytest_vllm.wire.recording import Recording
 
 

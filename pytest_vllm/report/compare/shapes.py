@@ -9,9 +9,9 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.difference import Difference, Weight
-from pytest_vllm.compare.extract import ungrouped
-from pytest_vllm.compare.fields import DONE, FieldSeen, fields_of, split
+from pytest_vllm.report.compare.difference import Difference, Weight
+from pytest_vllm.report.compare.extract import ungrouped
+from pytest_vllm.report.compare.fields import DONE, FieldSeen, fields_of, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -7,7 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.extract import ExtractError, checked
+from pytest_vllm.report.compare.extract import ExtractError, checked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.compare import kept
-from pytest_vllm.compare.extract import ExtractError, as_baseline
-from pytest_vllm.compare.history import changed, columns, rows
-from tests.unit.compare.runs import part_of, run_of
+from pytest_vllm.report.compare import kept
+from pytest_vllm.report.compare.extract import ExtractError, as_baseline
+from pytest_vllm.report.compare.history import changed, columns, rows
+from tests.unit.report.compare.runs import part_of, run_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare import figures, greedy, served, settings, shapes, verdicts
-from pytest_vllm.compare.difference import Difference, Weight, ordered
-from pytest_vllm.compare.identity import incomparable, other_load, other_machine, this_machine
+from pytest_vllm.report.compare import figures, greedy, served, settings, shapes, verdicts
+from pytest_vllm.report.compare.difference import Difference, Weight, ordered
+from pytest_vllm.report.compare.identity import incomparable, other_load, other_machine, this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

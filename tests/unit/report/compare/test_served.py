@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pytest_vllm.compare import served, settings
-from pytest_vllm.compare.difference import Difference, Weight
-from tests.unit.compare.runs import part_of, scrape
+from pytest_vllm.report.compare import served, settings
+from pytest_vllm.report.compare.difference import Difference, Weight
+from tests.unit.report.compare.runs import part_of, scrape
 
 LOG = "(APIServer pid={pid}) {level} 11-29 04:19:{pid} [x.py:{pid}] {text}"
 

@@ -10,13 +10,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_vllm.compare import comparison
-from pytest_vllm.compare.comparison import NotComparableError, compare
-from pytest_vllm.compare.difference import AREAS, ORDER
 from pytest_vllm.decide.verdict import Verdict
+from pytest_vllm.report.compare import comparison
+from pytest_vllm.report.compare.comparison import NotComparableError, compare
+from pytest_vllm.report.compare.difference import AREAS, ORDER
 from pytest_vllm.report.compared import markdown, text
 from pytest_vllm.report.compared_page import page
-from tests.unit.compare.runs import chat, part_of, run_of, scrape
+from tests.unit.report.compare.runs import chat, part_of, run_of, scrape
 
 P = ("p", "p")
 HOSTILE = "</script><script>alert(1)</script>|`\x1b[2J"

@@ -7,11 +7,11 @@ import tomllib
 
 import pytest
 
-from pytest_vllm.compare.waivers import UntrackedError, proposals, undecided
 from pytest_vllm.facts.faults import faults
 from pytest_vllm.facts.timeline import versions
 from pytest_vllm.profile.model import Waiver
-from tests.unit.compare.runs import part_of
+from pytest_vllm.report.compare.waivers import UntrackedError, proposals, undecided
+from tests.unit.report.compare.runs import part_of
 
 UNTIL = dt.date(2027, 3, 1)
 ISSUE = "https://example.org/issues/1"

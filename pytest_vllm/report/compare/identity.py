@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.answers import prompts
+from pytest_vllm.report.compare.answers import prompts
 from pytest_vllm.wire.recording import Undecided
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import re
 from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.difference import Difference, Weight
 from pytest_vllm.measure.statistics import Interval, mean_interval, paired_interval, steady_interval
+from pytest_vllm.report.compare.difference import Difference, Weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

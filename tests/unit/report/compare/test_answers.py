@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pytest_vllm.compare.answers import Said, alone, texts
-from pytest_vllm.compare.prints import LONGEST, chain, parted
-from tests.unit.compare.runs import answer, chat, part_of, run_of, stream
+from pytest_vllm.report.compare.answers import Said, alone, texts
+from pytest_vllm.report.compare.prints import LONGEST, chain, parted
+from tests.unit.report.compare.runs import answer, chat, part_of, run_of, stream
 
 
 def test_chains_part_where_the_texts_do() -> None:

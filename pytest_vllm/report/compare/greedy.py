@@ -9,9 +9,9 @@ from __future__ import annotations
 from math import comb
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.answers import Said
-from pytest_vllm.compare.difference import Difference, Weight
-from pytest_vllm.compare.prints import parted
+from pytest_vllm.report.compare.answers import Said
+from pytest_vllm.report.compare.difference import Difference, Weight
+from pytest_vllm.report.compare.prints import parted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

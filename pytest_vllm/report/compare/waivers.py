@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.extract import spread
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.facts.faults import faults_of_check
 from pytest_vllm.facts.version import version_of
+from pytest_vllm.report.compare.extract import spread
 
 if TYPE_CHECKING:
     import datetime as dt
