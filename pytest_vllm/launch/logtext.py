@@ -6,9 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from pytest_vllm.launch.digest import digest
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Of a line, such as a dump of a batch, that many characters are read.
+_LONGEST = 8_000
 _COLOUR = re.compile(
     r"(?:\x1b|ESC|\^\[|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"  # also as cat -v and rsyslog show it
     r"|(?:#015|\^M)$|\s*│$"
@@ -67,9 +71,12 @@ def plain(line: str) -> str:
     return _message(text) if text.startswith("{") else _BEFORE_VLLM.sub("", text)
 
 
-def spread(lines: Iterable[str]) -> list[tuple[int, str]]:
-    """Every line as vLLM wrote it, with the number of its record: one of JSON can hold a whole traceback."""
-    return [(number, text) for number, line in enumerate(lines, 1) for text in plain(line).split("\n")]
+def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Every line as vLLM wrote it, with the number of its record: one of JSON can hold a whole traceback.
+
+    Of a very long log repetitions are left out.
+    """
+    return [(number, text[:_LONGEST]) for number, line in digest(lines) for text in plain(line).split("\n")]
 
 
 def unprefixed(line: str) -> str:
