@@ -64,6 +64,8 @@ def fault_in(errors: Iterable[Raised], phase: str) -> tuple[Raised, Cause] | Non
     one = next((one for one in own if _ENGINE.search(one.process)), own[0] if own else None)
     if one is None or _OUTSIDE.search(one.error) or _LIBRARY.search("".join(one.frames[-1:])):
         return None
+    if phase == STARTED and one.process.startswith("APIServer"):
+        return None  # a request that it refused, or failed at: the server goes on
     for frame in reversed(one.frames):
         area = next((area for area in areas() if area.frame.search(frame)), None)
         if area is not None:

@@ -44,7 +44,7 @@ _BEFORE_VLLM = re.compile(
     r"(?=\((?:APIServer|EngineCore|Worker|VllmWorker|RayWorker)\w*[ )]"
     r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d[ .])"
 )
-_PROCESS = r"\([A-Za-z][\w-]*(?:,? [^()]*?\bpid=[^)]*| \w+=[^)]*)?\) ?"
+_PROCESS = r"\([A-Za-z][\w-]*(?:\([\w-]*\))?(?:,? [^()]*?\bpid=[^)]*| \w+=[^)]*)?\) ?"
 _MESSAGE_KEYS = ("message", "msg", "log", "MESSAGE", "text")
 _TRACE_KEYS = ("exc_info", "exception", "traceback", "stack_trace", "exc_text")
 _KNOWN_LEVELS = frozenset({"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"})

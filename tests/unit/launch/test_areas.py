@@ -67,6 +67,15 @@ def test_the_engine_counts_before_a_request() -> None:
     assert diagnose([*request, *fault]).cause == "fault-in-scheduler"
 
 
+def test_a_request_that_failed_last_is_no_fault_of_a_part() -> None:
+    """Of a front end that goes on."""
+    started = "(APIServer pid=3) INFO:     Application startup complete."
+    request = trace("/v/vllm/entrypoints/x.py", error="ZeroDivisionError: x", process=FRONT)
+
+    assert diagnose([started, *request]).sure is Sure.UNKNOWN
+    assert diagnose(request).cause == "fault-in-front-end"
+
+
 @pytest.mark.parametrize(
     ("files", "error"),
     [
