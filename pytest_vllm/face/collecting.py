@@ -29,7 +29,7 @@ class CollectionPlugin:
             config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Checks of scripted servers and of clients are read only where a profile or the person wants them."""
+        """Checks of scripted servers and of clients are read only where somebody wants them."""
         session = self.config.stash.get(SESSION, None)
         named = self.config.args_source is pytest.Config.ArgsSource.ARGS or self.config.stash[OPTIONS].checks
         if session is None or named:

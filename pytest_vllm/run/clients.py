@@ -1,7 +1,7 @@
 """Somebody's clients against the server: each a program of its own that reports its steps as JSON.
 
-A client gets a temporary home, an environment that is made for it, and a relay on the loopback in place of the
-server: the server's key never reaches it, and whatever it sends is recorded. Its packages are looked for
+A client gets a temporary home, an environment that is made for it, and a relay on the loopback in place of
+the server: the server's key never reaches it, and whatever it sends is recorded. Its packages are looked for
 where `PYTEST_VLLM_CLIENTS` says (folders as in PATH: virtual environments, folders with `node_modules`), by
 default beside the Python of this process.
 """
@@ -40,8 +40,6 @@ WHERE, FOLDER = "PYTEST_VLLM_CLIENTS", "clients"
 TAIL = 800
 #: Seconds by which two readings of one clock may differ: a script's are rounded.
 CLOCK = 0.002
-#: A port on which nothing listens: whatever is not the relay is refused at once.
-NOWHERE = "http://127.0.0.1:9"
 #: What keeps common clients from telling others about a run, and from asking for updates.
 QUIET = {
     "DO_NOT_TRACK": "1",
@@ -101,6 +99,7 @@ class Report:
         late: whether its time was up.
         log: where its exchanges are kept, relative to the server's folder.
         requests: how many there were.
+        elsewhere: whom it wanted to reach besides the server; it was not let.
     """
 
     steps: dict[str, Any] = field(default_factory=dict)
@@ -110,6 +109,7 @@ class Report:
     late: bool = False
     log: str = ""
     requests: int = 0
+    elsewhere: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -133,28 +133,26 @@ def run_clients(
         name = request.path.strip("/")
         progress.phase("clients", name)
         began, wall = time.monotonic(), time.time()
-        beside = Path(planned.spec.build.__code__.co_filename).parent
-        report = _performed(name, request, beside, state, places, lambda one: store.save(hides.recording(one)))
+        report = _performed(planned, request, state, places, lambda one: store.save(hides.recording(one)))
         body = hides.text(json.dumps(vars(report), ensure_ascii=False)).encode()
         took = round(time.monotonic() - began, 6)
-        headers = (("content-type", "application/json"),)
-        store.save(
-            Recording(planned.key, request, 200, headers, ((took, body),), wall, headers_at=took, seconds=took)
-        )
+        kind = (("content-type", "application/json"),)
+        whole = Recording(planned.key, request, 200, kind, ((took, body),), wall)
+        store.save(whole.with_response(headers_at=took, seconds=took))
         told[name] = hides.text(report.text)
         progress.say(f"client {name}: {told[name]}")
     return {"clients": told}
 
 
 def _performed(
-    name: str,
+    planned: Planned,
     request: Request,
-    beside: Path,
     state: ServerState,
     places: Places,
     keep: Callable[[Recording], object],
 ) -> Report:
-    task, server = request.json, state.server
+    task, server, name = request.json, state.server, request.path.strip("/")
+    beside = Path(planned.spec.build.__code__.co_filename).parent
     if not task["steps"]:
         return Report()
     program = command(beside / task["script"], places)
@@ -176,8 +174,9 @@ def _performed(
             "says": task["says"],
             "program": places.modules,
         }
-        report = performed(program, given, Path(home), places, task["seconds"])
+        report = performed(program, given, environment(Path(home), places, relay.url), task["seconds"])
     report.steps = {step: reached(one, sent) for step, one in report.steps.items()}
+    report.elsewhere = list(relay.elsewhere)
     report.requests, report.log = len(sent), f"{FOLDER}/{FOLDER}.{name}.*"
     return report
 
@@ -206,20 +205,21 @@ def command(script: Path, places: Places) -> list[str] | str:
 
 
 def performed(
-    program: Sequence[str], given: Mapping[str, Any], home: Path, places: Places, seconds: float
+    program: Sequence[str], given: Mapping[str, Any], environ: Mapping[str, str], seconds: float
 ) -> Report:
     """Run a program in its home, for so many seconds at most; nothing of it runs on afterwards.
 
     Its task comes on standard input, for command lines are read by others. What it prints last is its report.
     """
-    with (home / ".stderr").open("w+b") as errors:
+    home = environ["HOME"]
+    with (Path(home) / ".stderr").open("w+b") as errors:
         process = subprocess.Popen(  # noqa: S603 - a script of the suite
             program,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
             cwd=home,
-            env=environment(home, places),
+            env=environ,
             start_new_session=True,
         )
         try:
@@ -234,11 +234,12 @@ def performed(
         return _read(process.returncode, out, errors.read())
 
 
-def environment(home: Path, places: Places) -> dict[str, str]:
-    """What a client gets of the environment: nothing of the person's but PATH, and no way to the network."""
-    nowhere = {name: NOWHERE for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")}
+def environment(home: Path, places: Places, proxy: str) -> dict[str, str]:
+    """What a client gets of the environment: nothing of the person's but PATH, and the relay for a proxy."""
+    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), proxy)
     local = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
-    folders = {name: str(home) for name in ("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")}
+    kinds = ("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")
+    folders = dict.fromkeys(kinds, str(home))
     return {"PATH": places.path, "LANG": "C.UTF-8", "TERM": "dumb", **folders, **nowhere, **local, **QUIET}
 
 

@@ -3,6 +3,9 @@
 The client is given the relay's own token instead of the server's key, which is put in its place on the way.
 Nothing else of a request is changed, but for scripts: a scripted server is told what to say to a prompt that
 holds a mark, since no client knows how to tell it. Answers are passed on as they arrive.
+
+It is the client's HTTP proxy as well, one that leads nowhere else: whom a client wants to reach besides is
+written down and refused.
 """
 
 from __future__ import annotations
@@ -59,6 +62,8 @@ class Relay:
         self.server, self.said, self.name, self.silence = server, said or {}, name, silence
         self.route = route_to(server.url, server.access)
         self.token = f"relay-{secrets.token_hex(16)}"
+        #: Whom else the client wanted to reach, as `HOST:PORT` or a URL, in order of first mention.
+        self.elsewhere: dict[str, None] = {}
         self._keep, self._count, self._lock = keep, 0, threading.Lock()
         self._http = _Listener(("127.0.0.1", 0), _Handler)
         self._http.relay = self
@@ -152,8 +157,26 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Listener
 
+    def do_CONNECT(self) -> None:
+        """A tunnel to the relay is this very connection; others are not dug."""
+        if f"http://{self.path}" == self.server.relay.url:
+            self.send_response_only(200, "Connection established")
+            self.end_headers()
+            self.close_connection = False  # whatever the request for the tunnel said of its own connection
+        else:
+            self.server.relay.elsewhere[self.path] = None
+            self._refuse("it leads to the server alone", 403)
+            self.close_connection = True
+
     def _relayed(self) -> None:
-        relay, key, wall, began = self.server.relay, self.server.relay.next_key(), time.time(), time.monotonic()
+        relay = self.server.relay
+        self.path = self.path.removeprefix(relay.url)  # as a client writes it that takes it for its proxy
+        if not self.path.startswith("/"):
+            relay.elsewhere[self.path] = None
+            self._given()
+            self._refuse("it leads to the server alone", 403)
+            return
+        key, wall, began = relay.next_key(), time.time(), time.monotonic()
         raw = self._given()
         body, headers = relay.body(raw), relay.headers(dict(self.headers.items()))
         if body != raw:
@@ -217,9 +240,11 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError as error:
             raise _Gone from error
 
-    def _refuse(self, words: str) -> None:
-        body = json.dumps({"error": {"message": f"the relay got no answer: {words}", "code": 502}}).encode()
-        self.send_response_only(502, "Bad Gateway")
+    def _refuse(self, words: str, status: int = 502) -> None:
+        body = json.dumps(
+            {"error": {"message": f"the relay gives no answer: {words}", "code": status}}
+        ).encode()
+        self.send_response_only(status, "Refused by the relay")
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
         self.end_headers()

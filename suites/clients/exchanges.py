@@ -12,7 +12,7 @@ client = cases("client", case_file("clients"))
 @exchange("clients.run", program=True)
 def clients_run(server: Server, client: Case) -> Request:
     """A client goes through those of its steps that the server can be asked for."""
-    steps, left = wishes(server, client["steps"])
+    steps, left = wishes(server, client["steps"], client.get("context", 0))
     scripted = server.can("scripted")
     task = {
         "script": f"scripts/{client['script']}",

@@ -25,6 +25,7 @@ class Outcome:
         steps: step -> `passed` (None: nothing to judge) and `error`.
         left: step -> why it was not asked for.
         log: where its exchanges are kept.
+        elsewhere: whom it wanted to reach besides the server.
     """
 
     version: str
@@ -34,13 +35,24 @@ class Outcome:
     steps: Mapping[str, Mapping[str, Any]]
     left: Mapping[str, str]
     log: str
+    elsewhere: list[str]
 
     @classmethod
     def of(cls, recording: Recording) -> Outcome:
         """Read what the gate kept of it."""
         found = recording.ok
-        names = ("version", "missing", "ended", "late", "steps", "log")
+        names = ("version", "missing", "ended", "late", "steps", "log", "elsewhere")
         return cls(left=recording.request.json["left"], **{name: found[name] for name in names})
+
+    @property
+    def ran(self) -> bool:
+        """Whether its program was there and was asked for anything."""
+        return not self.missing and bool(self.steps or self.ended)
+
+    @property
+    def why_not(self) -> str:
+        """Why it did not run."""
+        return self.missing or _listed(self.limits)
 
     @property
     def failed(self) -> dict[str, str]:
@@ -61,9 +73,9 @@ class Outcome:
     @property
     def verdict(self) -> str:
         """Works, works with limits (which), does not work, or not judged, with the reason."""
-        if self.missing:
-            return f"{UNKNOWN}: {self.missing}"
-        if self.late or (self.ended and not self.failed):
+        if not self.ran:
+            return f"{UNKNOWN}: {self.why_not}"
+        if self.ended:
             return f"{UNKNOWN if self.late else BROKEN}: {self.ended}"
         if self.failed:
             return f"{BROKEN}: {_listed(self.failed)}"

@@ -21,7 +21,9 @@ THOUGHT = "Let me look."
 FILE, WRITTEN = "answer.txt", "forty-two"
 #: Mark of a prompt -> turns of the model: text, or calls.
 SAYS: dict[str, Turns] = {
-    "chat": [{"content": "The rain in Spain stays mainly in the plain \u2013 naïve, isn\u2019t it? \U0001f327"}],
+    "chat": [
+        {"content": "The rain in Spain stays mainly in the plain \u2013 naïve, isn\u2019t it? \U0001f327"}
+    ],
     "json": [{"content": json.dumps({"answer": "yes", "sure": True})}],
     "call": [
         {"content": "", "calls": [{"name": "weather", "arguments": {"city": "Tromsø"}}]},
@@ -75,8 +77,19 @@ def written(server: Server, turn: Mapping[str, Any]) -> str:
     return Writer.of(server.args).write(Script(thinking, turn["content"], calls))
 
 
-def wishes(server: Server, steps: Mapping[str, Sequence[str]]) -> tuple[list[str], dict[str, str]]:
-    """The steps that this server can be asked for, and why the others cannot: step -> what it lacks."""
+def wishes(
+    server: Server, steps: Mapping[str, Sequence[str]], context: int
+) -> tuple[list[str], dict[str, str]]:
+    """The steps that this server can be asked for, and why the others cannot: step -> what it lacks.
+
+    Args:
+        server: what it can do.
+        steps: the capabilities that each needs.
+        context: tokens that the client's own instructions and tools need; 0: next to none.
+    """
+    if context and server.max_model_len and server.max_model_len < context:
+        why = f"it needs a context of {context} tokens, and the server's is {server.max_model_len}"
+        return [], dict.fromkeys(steps, why)
     lacks = {step: [one for one in needs if not _can(server, one)] for step, needs in steps.items()}
     left = {step: f"the server has no {', '.join(names)}" for step, names in lacks.items() if names}
     return [step for step in steps if step not in left], left

@@ -1,4 +1,4 @@
-"""What the scripts of coding agents share: an agent at work in a folder of its own, and what it left there."""
+"""What the scripts of coding agents share: an agent at work in a folder of its own, what it left there."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def at_work(name: str, words: Sequence[str], more: Mapping[str, str]) -> tuple[P
 
 
 def done(task: Task, name: str, folder: Path, printed: str) -> None:
-    """Whether the agent did what the scripted model told it to; of another model, whether it said anything."""
+    """Whether the agent did what a scripted model told it to; of another, whether it said anything."""
     assert printed.strip(), f"{name} printed nothing"
     if not task.says:
         return

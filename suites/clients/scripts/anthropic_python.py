@@ -82,7 +82,11 @@ def stream_tools(task: Task) -> None:
 def count(task: Task) -> None:
     body = {key: value for key, value in asked(task, "chat").items() if key in ("model", "messages")}
     told = client(task).messages.count_tokens(**body).input_tokens
-    used = client(task).messages.create(**asked(task, "chat")).usage.input_tokens
+    usage = client(task).messages.create(**asked(task, "chat")).usage
+    # what came out of the cache is counted apart
+    used = (
+        usage.input_tokens + (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
+    )
     assert told == used, f"count_tokens() tells {told} tokens, the same prompt used {used}"
 
 

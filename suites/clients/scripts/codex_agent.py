@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agents import WISH, at_work, done, serve
-from stepping import Task
+
+if TYPE_CHECKING:
+    from stepping import Task
 
 
 def settings(task: Task) -> str:

@@ -74,7 +74,9 @@ def structured(task: Task) -> None:
     from stepping import Unjudged
 
     try:
-        found = model(task, ROOM).with_structured_output(Verdict, method="json_schema").invoke(task.ask("json"))
+        found = (
+            model(task, ROOM).with_structured_output(Verdict, method="json_schema").invoke(task.ask("json"))
+        )
     except LengthFinishReasonError as error:
         raise Unjudged(f"the model did not end its JSON: {error}") from error
     assert isinstance(found, Verdict), f"with_structured_output() gives {found!r}"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agents import WISH, at_work, done, serve
-from stepping import Task
+
+if TYPE_CHECKING:
+    from stepping import Task
 
 
 def work(task: Task, program: str) -> None:

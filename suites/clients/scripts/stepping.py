@@ -128,7 +128,11 @@ def taken(step: Callable[[Task], None], task: Task) -> dict[str, Any]:
         passed, error = None, str(why)
     except Exception as why:  # noqa: BLE001 - whatever the client raises is the finding
         place = traceback.extract_tb(why.__traceback__)[-1]
-        where = "" if isinstance(why, AssertionError) else f" ({place.filename.rsplit('/', 1)[-1]}:{place.lineno})"
+        where = (
+            ""
+            if isinstance(why, AssertionError)
+            else f" ({place.filename.rsplit('/', 1)[-1]}:{place.lineno})"
+        )
         name = "" if isinstance(why, AssertionError) else f"{type(why).__name__}: "
         passed, error = False, f"{name}{why}{where}"[:LONG]
     return {"passed": passed, "error": error, "began": wall, "seconds": round(time.monotonic() - began, 3)}
