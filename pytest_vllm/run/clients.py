@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.launch.processes import end, marked, marks
+from pytest_vllm.launch.protocol import LaunchContext
 from pytest_vllm.run.plan import build
 from pytest_vllm.wire.recording import Recording
 from pytest_vllm.wire.relay import Relay
@@ -212,8 +214,9 @@ def performed(
     Its task comes on standard input, for command lines are read by others. What it prints last is its report.
     """
     home = environ["HOME"]
-    with (Path(home) / ".stderr").open("w+b") as errors:
-        process = subprocess.Popen(  # noqa: S603 - a script of the suite
+    with (
+        (Path(home) / ".stderr").open("w+b") as errors,
+        subprocess.Popen(  # noqa: S603 - a script of the suite
             program,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -221,7 +224,8 @@ def performed(
             cwd=home,
             env=environ,
             start_new_session=True,
-        )
+        ) as process,
+    ):
         try:
             out, _ = process.communicate(json.dumps(given).encode(), timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -229,18 +233,31 @@ def performed(
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end(lambda: [one for one, _ in marked(lambda found: found.get("HOME") == home)])
         errors.seek(0)
         return _read(process.returncode, out, errors.read())
 
 
 def environment(home: Path, places: Places, proxy: str) -> dict[str, str]:
-    """What a client gets of the environment: nothing of the person's but PATH, and the relay for a proxy."""
+    """What a client gets of the environment: nothing of the person's but PATH, and the relay for a proxy.
+
+    It carries a run's mark, by which it is found again: now, and by a later run if this one is killed.
+    """
+    run = marks(LaunchContext(home.name, home, os.getpid(), scope=home.name), "client")
     nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), proxy)
     local = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
     kinds = ("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")
     folders = dict.fromkeys(kinds, str(home))
-    return {"PATH": places.path, "LANG": "C.UTF-8", "TERM": "dumb", **folders, **nowhere, **local, **QUIET}
+    return {
+        "PATH": places.path,
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        **run,
+        **folders,
+        **nowhere,
+        **local,
+        **QUIET,
+    }
 
 
 def _read(status: int, out: bytes, errors: bytes) -> Report:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.defects.registry import Defect
 
 ROOT = Path(__file__).parents[2]
-#: Their checks are of a longer tier, or need what is not here: test_clients.py, test_restart.py, test_soak.py.
+#: Of a longer tier, or in need of clients: test_clients.py, test_restart.py and test_soak.py run them.
 ELSEWHERE = ("clients", "restart", "soak")
 #: Processes at once. Many defects are waits: with three the cores idle for a quarter of the time.
 WORKERS = 4

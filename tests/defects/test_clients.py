@@ -34,7 +34,9 @@ def verdicts(folder: Path, client: str, *defects: str) -> dict[str, str]:
 def installed(module: str) -> bool:
     """Whether the Python that runs clients has a module."""
     python = Places.of(os.environ).python
-    return subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+    )
 
 
 def test_a_healthy_server_passes(tmp_path: Path) -> None:

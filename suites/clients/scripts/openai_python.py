@@ -80,7 +80,7 @@ def stream(task: Task) -> None:
     assert used, "no chunk brought the usage that was asked for"
 
 
-def stream_helper(task: Task) -> None:
+def stream_context(task: Task) -> None:
     with client(task).chat.completions.stream(**asked(task, "chat")) as events:
         kinds = [event.type for event in events]
         judged(task, "chat", events.get_final_completion())
@@ -162,7 +162,7 @@ if __name__ == "__main__":
             "chat": chat,
             "async": chat_async,
             "stream": stream,
-            "stream-helper": stream_helper,
+            "stream-helper": stream_context,
             "parse": parse,
             "tools": tools,
             "stream-tools": stream_tools,
