@@ -160,10 +160,10 @@ def _performed(
     program = command(beside / task["script"], places)
     if isinstance(program, str):
         return Report(missing=program)
-    sent: list[float] = []
+    sent: list[Recording] = []
 
     def kept(recording: Recording) -> None:
-        sent.append(recording.sent)
+        sent.append(recording.with_response(chunks=()))
         keep(recording)
 
     relay = Relay(server, kept, task["writes"], name=f"{FOLDER}.{name}", silence=state.profile.record.timeout)
@@ -178,20 +178,40 @@ def _performed(
         }
         report = performed(program, given, environment(Path(home), places, relay.url), task["seconds"])
     report.steps = {step: reached(one, sent) for step, one in report.steps.items()}
+    if task["free"] and not at_fault(sent):
+        report.steps = {step: freed(one) for step, one in report.steps.items()}
     report.elsewhere = list(relay.elsewhere)
     report.requests, report.log = len(sent), f"{FOLDER}/{FOLDER}.{name}.*"
     return report
 
 
-def reached(step: Mapping[str, Any], sent: Sequence[float]) -> dict[str, Any]:
+def reached(step: Mapping[str, Any], sent: Sequence[Recording]) -> dict[str, Any]:
     """A step as it was reported, but for one that failed before it had asked the server for anything.
 
     Such a failure says nothing of the server: the script does not fit this version of the client.
     """
     began, until = step.get("began", 0.0), step.get("began", 0.0) + step.get("seconds", 0.0)
-    if step["passed"] is not False or any(began - CLOCK <= at <= until + CLOCK for at in sent):
+    if step["passed"] is not False or any(began - CLOCK <= one.sent <= until + CLOCK for one in sent):
         return dict(step)
     return {**step, "passed": None, "error": f"no request was sent: {step['error']}"}
+
+
+def at_fault(sent: Sequence[Recording]) -> bool:
+    """Whether a server failed an agent: it refused its first request, broke off an answer, or failed itself.
+
+    What an agent asks for later follows from what the model said.
+    """
+    asked = [one for one in sent if one.request.method == "POST"]
+    broke = any(one.failure is not None or (one.status or 500) >= 500 for one in asked)
+    return broke or bool(asked and asked[0].status != 200)
+
+
+def freed(step: Mapping[str, Any]) -> dict[str, Any]:
+    """A step as it was reported; one that failed is not judged where the model was free to say anything."""
+    if step["passed"] is not False:
+        return dict(step)
+    why = "no request was refused at first or broken off, and what follows is the model's own doing"
+    return {**step, "passed": None, "error": f"{why}: {step['error']}"}
 
 
 def command(script: Path, places: Places) -> list[str] | str:

@@ -19,6 +19,7 @@ def clients_run(server: Server, client: Case) -> Request:
         "seconds": client["seconds"],
         "steps": steps,
         "left": left,
+        "free": bool(client.get("agent")) and not scripted,
         "says": SAYS if scripted else {},
         "writes": texts(server) if scripted else {},
     }

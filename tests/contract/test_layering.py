@@ -111,9 +111,7 @@ def test_the_house_stays_small() -> None:
     assert len(edges()) <= EDGES
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in modules("suites") if path.parts[:3] == SCRIPTS], ids=str
-)
+@pytest.mark.parametrize("path", [path for path in modules("suites") if path.parts[:3] == SCRIPTS], ids=str)
 def test_a_clients_script_imports_nothing_of_ours(path: Path) -> None:
     """It runs where a client is installed and pytest-vllm may not be."""
     assert [one.module for one in read(path) if one.within("pytest_vllm", "suites", "pytest")] == []

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.run.clients import Places, command, environment, performed, reached
+from pytest_vllm.run.clients import Places, at_fault, command, environment, freed, performed, reached
+from pytest_vllm.wire.recording import Recording, Request
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,5 +123,21 @@ def test_a_step_that_failed_before_it_asked_anything_accuses_nobody(
     sent: list[float], passed: bool | None
 ) -> None:
     step = {"passed": False, "error": "TypeError", "began": 10.0, "seconds": 1.0}
+    recorded = [Recording("a", Request("POST", "/v1/responses"), 200, sent=at) for at in sent]
 
-    assert reached(step, sent)["passed"] is passed
+    assert reached(step, recorded)["passed"] is passed
+
+
+@pytest.mark.parametrize(
+    ("statuses", "fault"),
+    [([200, 400], False), ([400], True), ([200, 500], True), ([200, None], True), ([], False)],
+)
+def test_a_free_model_is_not_the_servers_fault(statuses: list[int | None], fault: bool) -> None:
+    sent = [Recording("a", Request("POST", "/v1/responses"), status) for status in statuses]
+
+    assert at_fault(sent) is fault
+
+
+def test_what_a_free_model_led_an_agent_to_is_not_judged() -> None:
+    assert freed({"passed": False, "error": "status 1"})["passed"] is None
+    assert freed({"passed": True, "error": ""})["passed"] is True
