@@ -28,8 +28,9 @@ async function stream(task) {
   expect((await answer.usage).totalTokens > 0, "the stream ended without the usage that was asked for");
 }
 
-async function tools(task) {
-  const { generateText, jsonSchema, stepCountIs, isStepCount, tool } = await task.load("ai");
+// A conversation with a tool that the SDK runs itself, and what it was called with.
+async function equipped(task) {
+  const { jsonSchema, stepCountIs, isStepCount, tool } = await task.load("ai");
   const called = [];
   const weather = tool({
     description: ABOUT,
@@ -38,10 +39,28 @@ async function tools(task) {
   });
   const stop = (stepCountIs ?? isStepCount)(task.scripted ? 4 : 1);
   const wish = { ...(await given(task, "call", 400)), tools: { weather }, toolChoice: task.choice, stopWhen: stop };
+  return [wish, called];
+}
+
+async function tools(task) {
+  const { generateText } = await task.load("ai");
+  const [wish, called] = await equipped(task);
   const answer = await generateText(wish);
   expect(called.length, `the tool was not called: ${JSON.stringify(answer.text)}`);
   task.called("call", "weather", called[0]);
   if (task.scripted) task.same("call", answer.text);
+}
+
+async function streamTools(task) {
+  const { streamText } = await task.load("ai");
+  const [wish, called] = await equipped(task);
+  let caught = null;
+  const answer = streamText({ ...wish, onError: ({ error }) => { caught = error; } });
+  const text = await answer.text;
+  if (caught) throw caught;
+  expect(called.length, `the tool was not called: ${JSON.stringify(text)}`);
+  task.called("call", "weather", called[0]);
+  if (task.scripted) task.same("call", text);
 }
 
 async function object(task) {
@@ -57,4 +76,4 @@ async function object(task) {
   expect(typeof answer.output?.sure === "boolean", `the client gives ${JSON.stringify(answer.output)}`);
 }
 
-await take("ai", { generate, stream, tools, object });
+await take("ai", { generate, stream, tools, "stream-tools": streamTools, object });
