@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.recording import Recording
 
 #: Fixtures through which a check's recordings and measurements come; fixtures.py provides them.
-RECORDINGS, MEASUREMENTS = "vllm_recordings", "vllm_measurements"
+RECORDINGS, MEASUREMENTS, CLIENTS = "vllm_recordings", "vllm_measurements", "vllm_client_runs"
 
 F = TypeVar("F", bound="Callable[..., object]")
 
@@ -77,13 +77,15 @@ def exchange(
     anyway: bool = False,
     spread: bool = False,
     afterwards: bool = False,
+    program: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare an exchange; the decorated name becomes a pytest fixture that gives its Recording.
 
     An exchange is a function from the server (and earlier recordings) to a Request. Parameters named like
     other exchanges are its dependencies: it is built and sent once those have been recorded. One that is
     asked `afterwards` takes `recorded`, every recording so far, and gives any number of requests; each is
-    recorded once, under the exchange's id with a checksum of the request in brackets.
+    recorded once, under the exchange's id with a checksum of the request in brackets. One that is a
+    `program` is performed by somebody's client (`run/clients.py`).
     """
 
     def declare(build: Callable[..., Any]) -> Any:
@@ -97,14 +99,17 @@ def exchange(
             anyway=anyway,
             spread=spread,
             afterwards=afterwards,
+            program=program,
         )
+
+        source = CLIENTS if program else RECORDINGS
 
         def recording(request: pytest.FixtureRequest, **fixtures: Any) -> Recording:
             case_ids = [_chosen(request)[name].id for name in all_cases(EXCHANGES[id])]
-            found: Recording = fixtures[RECORDINGS].get(key_of(id, case_ids))
+            found: Recording = fixtures[source].get(key_of(id, case_ids))
             return found
 
-        return _fixture(id, recording, (RECORDINGS, *names))
+        return _fixture(id, recording, (source, *names))
 
     return declare
 

@@ -24,6 +24,7 @@ FIXTURES = (
     "vllm_baseline",
     "vllm_capabilities",
     "vllm_client",
+    "vllm_client_runs",
     "vllm_death",
     "vllm_figures",
     "vllm_http",

@@ -11,7 +11,7 @@ from pytest_vllm.run.booted import boot
 from pytest_vllm.run.context import Demand
 from pytest_vllm.run.plan import measures_for
 from pytest_vllm.run.state import RUN_FILE, write_state
-from pytest_vllm.run.steps import benched, measured, probed, recorded, restarted
+from pytest_vllm.run.steps import benched, measured, probed, recorded, restarted, with_clients
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,7 @@ class Gate:
             booted.stack.close()
             raise
         self._open[name], self.states[name] = booted, state
-        for step in (recorded, measured, benched, restarted):
+        for step in (recorded, with_clients, measured, benched, restarted):
             try:
                 state = self.states[name] = step(booted, state, demand)
             except Interrupted as signal:
