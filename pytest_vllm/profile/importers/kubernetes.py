@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.account import Account
 from pytest_vllm.profile.importers.draft import Draft
-from pytest_vllm.profile.importers.pick import Candidate, pick
+from pytest_vllm.profile.importers.kserve import merged
+from pytest_vllm.profile.importers.pick import Candidate, parted, pick
 from pytest_vllm.profile.importers.podcontainer import ContainerReader
 from pytest_vllm.profile.importers.podspecs import labels, places, runs_vllm, started
 from pytest_vllm.profile.importers.yamlnodes import documents
@@ -38,7 +39,8 @@ ELSEWHERE = {
 
 def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     """The vLLM container of a manifest. Raises ImportProblem for none, and for a choice nobody made."""
-    texts = documents(origin)
+    laid = merged(documents(origin))
+    texts = laid.documents
     every = [place for document in texts for place in places(document)]
     found = [place for place in every if runs_vllm(place)]
     others = [place for place in every if not runs_vllm(place)]
@@ -47,8 +49,13 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     names = labels(found)
     candidates = [Candidate(name, one.node.line) for name, one in zip(names, found, strict=True)]
     starts = {one.node.get("name").text: started(one) for one in others}
-    chosen = found[pick(origin, candidates, service, "container", starts)]
+    wanted, inner = parted(names, service, starts)
+    at = pick(origin, candidates, wanted, "container", starts)
+    chosen = found[at]
     draft = Draft(origin, "docker", "kubernetes")
+    draft.within, draft.wanted = names[at], inner
+    for line, text in laid.notes:
+        draft.note(line, text)
     _read(draft, chosen, texts)
     for place in every:
         if place is not chosen:
