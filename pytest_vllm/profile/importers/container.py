@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.facts import canonical
 from pytest_vllm.profile.importers.marks import secret_mark
 from pytest_vllm.profile.importers.pick import Candidate, pick
 from pytest_vllm.profile.importers.program import other_program
@@ -17,7 +18,7 @@ from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import Value
 from pytest_vllm.profile.importers.shellwords import Word
-from pytest_vllm.profile.importers.vllmline import program_length, read_arguments
+from pytest_vllm.profile.importers.vllmline import flag_of, program_length, read_arguments
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
@@ -38,7 +39,17 @@ def runs_vllm(image: str, words: Sequence[str]) -> bool:
     if program_length(words) or any("api_server" in word or "vllm serve" in word for word in words):
         return True
     name = image.lower()
-    return "vllm" in name.rpartition("/")[2] or ("vllm" in name and "--model" in words)
+    if "vllm" in name.rpartition("/")[2] or ("vllm" in name and "--model" in words):
+        return True
+    return bool(image) and _only_vllm_flags(words)
+
+
+def _only_vllm_flags(words: Sequence[str]) -> bool:
+    """Whether an image is given a model and flags that vLLM knows, all of them."""
+    flags = [word.partition("=")[0] for word in words if word.startswith("--")]
+    own = [one for one in flags if one not in ("--model", "--host", "--port")]
+    begins = bool(words) and words[0].startswith("--")
+    return begins and "--model" in flags and bool(own) and all(flag_of(canonical(one)) for one in flags)
 
 
 def read_start(

@@ -24,6 +24,10 @@ ELSEWHERE = {
         "the container comes from the cluster's LLMInferenceServiceConfig: import the Deployment it makes: "
         "kubectl get deployment NAME -o yaml | pytest --vllm-from=-"
     ),
+    "LLMInferenceServiceConfig": (
+        "it is a part of an LLMInferenceService: import the Deployment that this makes: "
+        "kubectl get deployment NAME -o yaml | pytest --vllm-from=-"
+    ),
     "RayService": "Ray Serve starts vLLM inside of its own program: give the vllm serve line it stands for",
     "RayCluster": "its containers start Ray only: give the vllm serve line that is submitted to it",
     "RayJob": "its containers start Ray only: give the vllm serve line that is submitted to it",
@@ -48,7 +52,7 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
         _nowhere(origin, texts, others)
     names = labels(found)
     candidates = [Candidate(name, one.node.line) for name, one in zip(names, found, strict=True)]
-    starts = {one.node.get("name").text: started(one) for one in others}
+    starts = {one.node.get("name").text: _instead(one) for one in others}
     wanted, inner = parted(names, service, starts)
     at = pick(origin, candidates, wanted, "container", starts)
     chosen = found[at]
@@ -64,10 +68,18 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     return draft
 
 
+def _instead(place: Place) -> str:
+    """What a container runs that does not run vLLM: its command, or its image."""
+    image = place.node.get("image").text
+    return started(place) or (f"image {image}" if image else "")
+
+
 def _nowhere(origin: Origin, texts: list[Node], others: list[Place]) -> None:
     """Why nothing here starts vLLM, where the kind of an object tells. Raises ImportProblem."""
     for document in texts:
         kind = document.get("kind").text
+        if kind == "InferenceService" and places(document):
+            continue  # it has its container, which runs something else
         if kind in ELSEWHERE and (kind.startswith("Ray") or not any(started(one) for one in others)):
             raise origin.problem(document.line, f"no container of this {kind} runs vLLM", ELSEWHERE[kind])
     kinds = ", ".join(dict.fromkeys(one.get("kind").text for one in texts if one.get("kind").text))

@@ -17,6 +17,7 @@ from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellwords import Word, resolved
+from pytest_vllm.profile.importers.slurm import directives
 from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.vllmline import USUAL, program_length
 
@@ -41,7 +42,9 @@ def read_script(origin: Origin, script: Script, state: State, service: str | Non
     """The one command of a script that starts vLLM, from a state on. Raises ImportProblem as `read_shell`."""
     run = Run(origin, script, state).follow()
     found = _distinct([one for one in run.starts if _is_vllm(one.texts)])
-    candidates = [Candidate(_name(one, found), one.line) for one in found]
+    named = [_name(one, found) for one in found]
+    named = [one if named.count(one) == 1 else str(at) for at, one in enumerate(named, 1)]
+    candidates = [Candidate(name, one.line) for name, one in zip(named, found, strict=True)]
     _none_but_others(origin, run, found)
     wanted, inner = parted([one.name for one in candidates], service)
     at = pick(origin, candidates, wanted, "command")
@@ -57,6 +60,7 @@ def read_script(origin: Origin, script: Script, state: State, service: str | Non
     if chosen.said and not draft.server.get("model"):
         raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(": it is left empty"))
     account(draft, run, chosen, used)
+    directives(draft)
     return draft
 
 
