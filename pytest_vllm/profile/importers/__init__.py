@@ -100,7 +100,7 @@ def _read(origin: Origin, kind: str, service: str | None) -> Draft:
     if kind == "systemd":
         from pytest_vllm.profile.importers.systemd import read_unit
 
-        return read_unit(origin)
+        return read_unit(origin, service)
     if kind == "config":
         from pytest_vllm.profile.importers.configfile import read_config
 

@@ -10,7 +10,7 @@ from pytest_vllm.profile.importers.containerline import pass_on, read_env_file
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.envfile import dotenv
 from pytest_vllm.profile.importers.ledger import Ledger
-from pytest_vllm.profile.importers.pick import Candidate, pick
+from pytest_vllm.profile.importers.pick import Candidate, parted, pick
 from pytest_vllm.profile.importers.program import other_program
 from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.variables import Variables
@@ -54,8 +54,9 @@ def read_compose(origin: Origin, service: str | None) -> Draft:
     for name, node in services.items():
         if not isinstance(node.value, dict):
             raise origin.problem(node.line, f"the service {name} is not a table", "indent its keys below it")
-    name = _chosen(origin, services, names, service)
+    name, inner = _chosen(origin, services, names, service)
     draft = Draft(origin, "docker", "compose")
+    draft.within, draft.wanted = name, inner
     names.note = draft.note
     for line, text in notes:
         draft.note(line, text)
@@ -97,8 +98,10 @@ def _beside(draft: Draft, document: Node, ledger: Ledger) -> None:
                     draft.lost(volume.line, f"volumes.{name}: how it is made")
 
 
-def _chosen(origin: Origin, services: dict[str, Node], names: Variables, wanted: str | None) -> str:
-    """Which service is meant: of those that compose starts, unless one is named."""
+def _chosen(
+    origin: Origin, services: dict[str, Node], names: Variables, wanted: str | None
+) -> tuple[str, str]:
+    """Which service is meant, and which server of its shell; of those that compose starts, unless named."""
     running = {name: node for name, node in services.items() if _runs_vllm(node)}
     active = names.values.get("COMPOSE_PROFILES", origin.environ.get("COMPOSE_PROFILES", "")).split(",")
 
@@ -111,7 +114,8 @@ def _chosen(origin: Origin, services: dict[str, Node], names: Variables, wanted:
     candidates = [Candidate(name, node.line - 1) for name, node in running.items()]
     others = [name for name in services if name not in running]
     starts = {name: other_program(_start(services[name])) for name in others}
-    return list(running)[pick(origin, candidates, wanted, "service", starts)]
+    outer, inner = parted(list(running), wanted, others)
+    return list(running)[pick(origin, candidates, outer, "service", starts)], inner
 
 
 def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:

@@ -7,7 +7,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.facts import canonical
 from pytest_vllm.profile.importers.marks import secret_mark
+from pytest_vllm.profile.importers.pick import Candidate, pick
 from pytest_vllm.profile.importers.program import other_program
 from pytest_vllm.profile.importers.shellaccount import account, emitted
 from pytest_vllm.profile.importers.shellprefix import nested
@@ -16,12 +18,14 @@ from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import Value
 from pytest_vllm.profile.importers.shellwords import Word
-from pytest_vllm.profile.importers.vllmline import program_length, read_arguments
+from pytest_vllm.profile.importers.vllmline import flag_of, program_length, read_arguments
+from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_vllm.profile.importers.draft import Draft
+    from pytest_vllm.profile.importers.shellwalk import Start
     from pytest_vllm.profile.importers.variables import Variables
 
 _WRAPPERS = ("exec", "sudo", "nohup", "env", "time", "command", "-E")
@@ -35,7 +39,17 @@ def runs_vllm(image: str, words: Sequence[str]) -> bool:
     if program_length(words) or any("api_server" in word or "vllm serve" in word for word in words):
         return True
     name = image.lower()
-    return "vllm" in name.rpartition("/")[2] or ("vllm" in name and "--model" in words)
+    if "vllm" in name.rpartition("/")[2] or ("vllm" in name and "--model" in words):
+        return True
+    return bool(image) and _only_vllm_flags(words)
+
+
+def _only_vllm_flags(words: Sequence[str]) -> bool:
+    """Whether an image is given a model and flags that vLLM knows, all of them."""
+    flags = [word.partition("=")[0] for word in words if word.startswith("--")]
+    own = [one for one in flags if one not in ("--model", "--host", "--port")]
+    begins = bool(words) and words[0].startswith("--")
+    return begins and "--model" in flags and bool(own) and all(flag_of(canonical(one)) for one in flags)
 
 
 def read_start(
@@ -46,6 +60,9 @@ def read_start(
     The program ends where vLLM's arguments begin; without one the image's own entry point starts vLLM.
     """
     words = _unwrapped(draft, [*entrypoint, *command], variables)
+    if draft.wanted:
+        known = [draft.within] if draft.within else []
+        raise draft.origin.problem(0, unknown("server", draft.wanted, known))
     if words and (other := other_program([word.text for word in words])):
         fix = "name the file that starts vLLM, or the script that is run there"
         raise draft.origin.problem(words[0].line, f"it starts {other}, not vLLM's server", fix)
@@ -72,11 +89,7 @@ def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Wo
     starts = [one for one in run.starts if program_length(one.texts)]
     if not starts:
         return words
-    if len(starts) > 1:
-        lines = ", ".join(str(one.line) for one in starts)
-        what = f"the shell around vLLM starts {len(starts)} servers (lines {lines})"
-        raise draft.origin.problem(words[at].line, what, "keep one of them")
-    (chosen,) = starts
+    chosen = _chosen(draft, starts)
     inner = [Word(emitted(draft, value), line) for value, line in chosen.words]
     used = {use for value, _ in chosen.words for use in value.uses}
     seen = {} if chosen.prefix.cleared else chosen.state.environment()
@@ -90,6 +103,26 @@ def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Wo
     around = " ".join(word.text for word in words[:at])
     draft.note(words[at].line, f"the shell around vLLM ({around}) is left out")
     return inner
+
+
+def _chosen(draft: Draft, starts: list[Start]) -> Start:
+    """The one that is meant of the servers that a shell starts."""
+    prefix = f"{draft.within}/" if draft.within else ""
+    candidates = [
+        Candidate(f"{prefix}{number}", one.line, _model(one)) for number, one in enumerate(starts, 1)
+    ]
+    wanted = f"{prefix}{draft.wanted}" if draft.wanted else None
+    found = starts[pick(draft.origin, candidates, wanted, "server")]
+    draft.wanted = ""
+    return found
+
+
+def _model(start: Start) -> str:
+    """The model of a command, as it is written."""
+    rest = start.texts[program_length(start.texts) :]
+    named = [word for at, word in enumerate(rest) if at and rest[at - 1] == "--model"]
+    named += [word.removeprefix("--model=") for word in rest if word.startswith("--model=")]
+    return named[-1] if named else next((word for word in rest[:1] if not word.startswith("-")), "")
 
 
 def _state(draft: Draft, variables: Variables, arguments: tuple[Value, ...]) -> State:

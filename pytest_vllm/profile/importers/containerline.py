@@ -33,16 +33,23 @@ annotation cidfile pidfile conmon-pidfile sdnotify tls-verify
 _SILENT = frozenset(_WITHOUT_EFFECT.split())
 
 
-def read_run(origin: Origin, words: list[Word], variables: Callable[[Draft], Variables]) -> Draft:
+def read_run(
+    origin: Origin,
+    words: list[Word],
+    variables: Callable[[Draft], Variables],
+    service: str | None = None,
+) -> Draft:
     """The draft of a run line. Raises ImportProblem for an option that no engine has.
 
     Args:
         origin: what messages name.
         words: from `docker` on.
         variables: what names in the words stand for; its notes go to the draft.
+        service: which server of a shell in the container, where it starts several.
     """
     engine = "podman" if words[0].text.endswith("podman") else "docker"
     draft = Draft(origin, engine, f"{engine}-run")
+    draft.wanted = service or ""
     read_into(draft, words, variables(draft))
     return draft
 

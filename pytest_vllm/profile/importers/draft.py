@@ -24,7 +24,10 @@ _NO_SECRET = {"", "none", "empty", "not-needed"}
 
 
 class Draft:
-    """Collects a deployment. Nothing that looks like a secret gets in: only its name does."""
+    """Collects a deployment. Nothing that looks like a secret gets in: only its name does.
+
+    `wanted` is the server that was asked for in the shell that `within` starts, where one was.
+    """
 
     def __init__(self, origin: Origin, launcher: str, kind: str) -> None:
         """Begin with what starts the server and how that is written down."""
@@ -37,6 +40,8 @@ class Draft:
         self.seen: dict[str, str] = {}
         self.passed: set[str] = set()
         self.hardware = ""
+        self.wanted = ""
+        self.within = ""
         self._notes: list[tuple[int, str]] = []
         self._lines: dict[tuple[str, ...], int] = {}
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.account import Account
 from pytest_vllm.profile.importers.draft import Draft
-from pytest_vllm.profile.importers.pick import Candidate, pick
+from pytest_vllm.profile.importers.kserve import merged
+from pytest_vllm.profile.importers.pick import Candidate, parted, pick
 from pytest_vllm.profile.importers.podcontainer import ContainerReader
 from pytest_vllm.profile.importers.podspecs import labels, places, runs_vllm, started
 from pytest_vllm.profile.importers.yamlnodes import documents
@@ -21,6 +22,10 @@ ELSEWHERE = {
     "InferenceService": "the container comes from a ServingRuntime: import that one's manifest",
     "LLMInferenceService": (
         "the container comes from the cluster's LLMInferenceServiceConfig: import the Deployment it makes: "
+        "kubectl get deployment NAME -o yaml | pytest --vllm-from=-"
+    ),
+    "LLMInferenceServiceConfig": (
+        "it is a part of an LLMInferenceService: import the Deployment that this makes: "
         "kubectl get deployment NAME -o yaml | pytest --vllm-from=-"
     ),
     "RayService": "Ray Serve starts vLLM inside of its own program: give the vllm serve line it stands for",
@@ -38,7 +43,8 @@ ELSEWHERE = {
 
 def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     """The vLLM container of a manifest. Raises ImportProblem for none, and for a choice nobody made."""
-    texts = documents(origin)
+    laid = merged(documents(origin))
+    texts = laid.documents
     every = [place for document in texts for place in places(document)]
     found = [place for place in every if runs_vllm(place)]
     others = [place for place in every if not runs_vllm(place)]
@@ -46,9 +52,14 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
         _nowhere(origin, texts, others)
     names = labels(found)
     candidates = [Candidate(name, one.node.line) for name, one in zip(names, found, strict=True)]
-    starts = {one.node.get("name").text: started(one) for one in others}
-    chosen = found[pick(origin, candidates, service, "container", starts)]
+    starts = {one.node.get("name").text: _instead(one) for one in others}
+    wanted, inner = parted(names, service, starts)
+    at = pick(origin, candidates, wanted, "container", starts)
+    chosen = found[at]
     draft = Draft(origin, "docker", "kubernetes")
+    draft.within, draft.wanted = names[at], inner
+    for line, text in laid.notes:
+        draft.note(line, text)
     _read(draft, chosen, texts)
     for place in every:
         if place is not chosen:
@@ -57,10 +68,18 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     return draft
 
 
+def _instead(place: Place) -> str:
+    """What a container runs that does not run vLLM: its command, or its image."""
+    image = place.node.get("image").text
+    return started(place) or (f"image {image}" if image else "")
+
+
 def _nowhere(origin: Origin, texts: list[Node], others: list[Place]) -> None:
     """Why nothing here starts vLLM, where the kind of an object tells. Raises ImportProblem."""
     for document in texts:
         kind = document.get("kind").text
+        if kind == "InferenceService" and places(document):
+            continue  # it has its container, which runs something else
         if kind in ELSEWHERE and (kind.startswith("Ray") or not any(started(one) for one in others)):
             raise origin.problem(document.line, f"no container of this {kind} runs vLLM", ELSEWHERE[kind])
     kinds = ", ".join(dict.fromkeys(one.get("kind").text for one in texts if one.get("kind").text))

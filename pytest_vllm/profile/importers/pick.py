@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_vllm.profile.importers.origin import Origin
 
@@ -18,10 +18,27 @@ SERVICE = "--vllm-service"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A vLLM server that a file describes: what it is called there, and its line."""
+    """A vLLM server that a file describes: what it is called there, its line, and which model it serves."""
 
     name: str
     line: int
+    model: str = ""
+
+
+def parted(names: Sequence[str], wanted: str | None, others: Iterable[str] = ()) -> tuple[str | None, str]:
+    """What was asked for, as a name and the name of a server within that: `llm/2` is the second in `llm`.
+
+    Args:
+        names: what runs vLLM.
+        wanted: the name that was asked for, if any.
+        others: names of what does not run vLLM.
+    """
+    if wanted is None or wanted in names or wanted in others:
+        return wanted, ""
+    for name in names:
+        if wanted.startswith(f"{name}/"):
+            return name, wanted.removeprefix(f"{name}/")
+    return (names[0], wanted) if len(names) == 1 else (wanted, "")
 
 
 def pick(
@@ -55,7 +72,9 @@ def pick(
     if wanted is not None:
         raise origin.problem(0, unknown(what, wanted, names))
     if len(names) > 1:
-        places = ", ".join(f"{one.name} (line {one.line})" for one in candidates)
+        places = ", ".join(
+            f"{one.name} (line {one.line}{f', {one.model}' if one.model else ''})" for one in candidates
+        )
         raise origin.problem(
             candidates[0].line, f"{len(names)} {what}s run vLLM: {places}", f"say which: {SERVICE}=NAME"
         )

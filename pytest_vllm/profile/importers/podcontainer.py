@@ -41,6 +41,9 @@ class ContainerReader:
         draft, node, read = self.draft, self.node, self.account.read
         draft.set("image", node.get("image").text, node.get("image").line)
         read(node.get("image"))
+        if "$(" in node.get("image").text or "${" in node.get("image").text:
+            line, text = node.get("image").line, node.get("image").text
+            draft.note(line, f"{text} is a template's parameter: set [server] image")
         for source in node.get("envFrom").items:
             self._source(source)
         for entry in node.get("env").items:

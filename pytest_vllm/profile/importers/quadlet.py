@@ -54,9 +54,10 @@ _SECURITY = {
 }
 
 
-def read_quadlet(origin: Origin, entries: list[Entry]) -> Draft:
+def read_quadlet(origin: Origin, entries: list[Entry], service: str | None = None) -> Draft:
     """The server of a Quadlet. Raises ImportProblem for one that runs no vLLM."""
     draft = Draft(origin, "podman", "podman-run")
+    draft.wanted = service or ""
     names = Variables(origin, draft.note, kind="plain")
     line = containerline.RunLine(draft, [], 0, names)
     quadlet = _Quadlet(draft, line)

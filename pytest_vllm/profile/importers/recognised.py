@@ -32,12 +32,22 @@ def kind_of(origin: Origin, forms: str) -> str:
         raise _refused(origin, "markdown")
     if (suffix := _suffix(origin)) in BY_SUFFIX:
         raise _refused(origin, BY_SUFFIX[suffix])
-    if systemd.SECTION.search(text) or _SHELL.match(text):
-        return "shell" if _SHELL.match(text) else "systemd"
+    if _SHELL.match(text):
+        return "shell"
+    if systemd.SECTION.search(text):
+        return "systemd"
     for name, pattern in BY_TEXT.items():
         if pattern.search(text):
             raise _refused(origin, name)
-    kind = kind_of_yaml(origin) or ("shell" if _STARTS.search(text) or suffix == "sh" else "")
+    if suffix in ("sh", "bash"):  # what it writes for other programs is not what it is
+        return "shell"
+    return _by_keys(origin, suffix, forms)
+
+
+def _by_keys(origin: Origin, suffix: str, forms: str) -> str:
+    """The kind of a text that neither its name nor its beginning gives away."""
+    text = origin.text
+    kind = kind_of_yaml(origin) or ("shell" if _STARTS.search(text) else "")
     if kind in OTHERS:
         raise _refused(origin, kind)
     if not kind and (suffix in ("yaml", "yml") or re.search(r"^[\w-]+:(?:\s|$)", text, re.MULTILINE)):

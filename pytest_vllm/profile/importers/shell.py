@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers import container, containerline
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.origin import ImportProblem
-from pytest_vllm.profile.importers.pick import Candidate, pick
+from pytest_vllm.profile.importers.pick import Candidate, parted, pick
 from pytest_vllm.profile.importers.program import container_of, other_program
 from pytest_vllm.profile.importers.shellaccount import account, emitted
 from pytest_vllm.profile.importers.shellprefix import is_run
@@ -17,6 +17,7 @@ from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellwords import Word, resolved
+from pytest_vllm.profile.importers.slurm import directives
 from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.vllmline import USUAL, program_length
 
@@ -41,12 +42,16 @@ def read_script(origin: Origin, script: Script, state: State, service: str | Non
     """The one command of a script that starts vLLM, from a state on. Raises ImportProblem as `read_shell`."""
     run = Run(origin, script, state).follow()
     found = _distinct([one for one in run.starts if _is_vllm(one.texts)])
-    candidates = [Candidate(_name(one, found), one.line) for one in found]
+    named = [_name(one, found) for one in found]
+    named = [one if named.count(one) == 1 else str(at) for at, one in enumerate(named, 1)]
+    candidates = [Candidate(name, one.line) for name, one in zip(named, found, strict=True)]
     _none_but_others(origin, run, found)
-    chosen = found[pick(origin, candidates, service, "command")]
+    wanted, inner = parted([one.name for one in candidates], service)
+    at = pick(origin, candidates, wanted, "command")
+    chosen = found[at]
     here = replace(origin, folder=chosen.state.folder)
     try:
-        draft, used = _draft(here, chosen)
+        draft, used = _draft(here, chosen, candidates[at].name, inner)
     except ImportProblem as problem:
         if not chosen.said:
             raise
@@ -55,14 +60,16 @@ def read_script(origin: Origin, script: Script, state: State, service: str | Non
     if chosen.said and not draft.server.get("model"):
         raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(": it is left empty"))
     account(draft, run, chosen, used)
+    directives(draft)
     return draft
 
 
-def _draft(origin: Origin, chosen: Start) -> tuple[Draft, set[Hashable]]:
+def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Draft, set[Hashable]]:
     """The draft of a command, and which assignments it came from."""
     engine = is_run(chosen.texts)
     kind = "podman" if chosen.texts[0].endswith("podman") else "docker"
     draft = Draft(origin, kind if engine else "process", f"{kind}-run" if engine else "shell")
+    draft.within, draft.wanted = within, wanted
     words = [Word(emitted(draft, value), line) for value, line in chosen.words]
     used = {use for value, _ in chosen.words for use in value.uses}
     plain = Variables(origin, draft.note, kind="plain")
@@ -88,11 +95,17 @@ def _draft(origin: Origin, chosen: Start) -> tuple[Draft, set[Hashable]]:
     return draft, used
 
 
-def read_command(origin: Origin, words: list[Word], variables: Callable[[Draft], Variables]) -> Draft:
+def read_command(
+    origin: Origin,
+    words: list[Word],
+    variables: Callable[[Draft], Variables],
+    service: str | None = None,
+) -> Draft:
     """One command that starts vLLM, in a container or not."""
     if is_run([word.text for word in words]):
-        return containerline.read_run(origin, words, variables)
+        return containerline.read_run(origin, words, variables, service)
     draft = Draft(origin, "process", "shell")
+    draft.wanted = service or ""
     names = variables(draft)
     known = [Word(_home(word.text, origin), word.line) for word in resolved(words, names)]
     container.read_start(draft, [], known, names)

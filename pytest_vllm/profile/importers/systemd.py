@@ -45,14 +45,14 @@ class Entry:
     line: int
 
 
-def read_unit(origin: Origin) -> Draft:
+def read_unit(origin: Origin, service: str | None = None) -> Draft:
     """The server of a unit. Raises ImportProblem for none, for two, and for what is not a unit's line."""
     entries = list(entries_of(origin))
     sections = {entry.section for entry in entries}
     if "Container" in sections:
         from pytest_vllm.profile.importers.quadlet import read_quadlet  # noqa: PLC0415 - it reads units too
 
-        return read_quadlet(origin, entries)
+        return read_quadlet(origin, entries, service)
     if "Pod" in sections:
         fix = "name the .container file that starts vLLM in it"
         raise origin.problem(0, "a Quadlet pod: it starts no server by itself", fix)
@@ -62,7 +62,7 @@ def read_unit(origin: Origin) -> Draft:
     words = without_prefix(_words(origin, start))
     environment = list(_environment(origin, entries, notes))
     values = {name: text for name, text, _, _ in environment if text is not None}
-    draft = _command(origin, start, words, values)
+    draft = _command(origin, start, words, values, service)
     for line, text in notes:
         draft.note(line, text)
     settings(draft, entries, ("ExecStart", "Environment", "EnvironmentFile", "PassEnvironment"))
@@ -76,12 +76,14 @@ def read_unit(origin: Origin) -> Draft:
     return draft
 
 
-def _command(origin: Origin, start: Entry, words: list[Word], values: dict[str, str]) -> Draft:
+def _command(
+    origin: Origin, start: Entry, words: list[Word], values: dict[str, str], service: str | None
+) -> Draft:
     """What ExecStart starts: a server, a container, or a shell that starts either."""
     texts = [word.text for word in words]
     if is_run(texts) or program_length(texts):
         return read_command(
-            origin, words, lambda draft: Variables(origin, draft.note, dict(values), kind="unit")
+            origin, words, lambda draft: Variables(origin, draft.note, dict(values), kind="unit"), service
         )
     notes: list[tuple[int, str]] = []
     names = Variables(origin, lambda *note: notes.append(note), dict(values), lenient=True, kind="unit")
@@ -100,7 +102,7 @@ def _command(origin: Origin, start: Entry, words: list[Word], values: dict[str, 
     state = State(origin.folder, {}, origin.home, arguments=inner[1])
     for name, text in values.items():
         state.assign(name, Value(text), export=True)
-    draft = read_script(origin, replace(parsed(inner[0].text, origin), at=start.line), state, None)
+    draft = read_script(origin, replace(parsed(inner[0].text, origin), at=start.line), state, service)
     for line, text in notes:
         draft.note(line, text)
     return draft

@@ -72,6 +72,9 @@ def _positional(draft: Draft, word: Word) -> None:
     if re.search(r"\s", word.text.strip()):
         fix = "give the vllm serve line alone"
         raise draft.origin.problem(word.line, f"{word.text[:60]!r} stands where a model belongs", fix)
+    if not word.text:
+        what = "an empty word stands where the model belongs"
+        raise draft.origin.problem(word.line, what, "set the name that it comes from where pytest runs")
     if draft.server.get("model"):
         raise draft.origin.problem(
             word.line,
