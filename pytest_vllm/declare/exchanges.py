@@ -42,6 +42,7 @@ class ExchangeSpec:
         anyway: sent although the server lacks what the request needs: its refusal is what is judged.
         spread: sent between the others, early and late alike, instead of where its length puts it.
         afterwards: `build` takes what was `recorded`, all of it, and gives the requests that follow from it.
+        explores: `build` gives an `Exploration` instead of a request: "drawn" at random, or "known" failures.
     """
 
     id: str
@@ -55,6 +56,7 @@ class ExchangeSpec:
     anyway: bool = False
     spread: bool = False
     afterwards: bool = False
+    explores: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ def declared(
     anyway: bool = False,
     spread: bool = False,
     afterwards: bool = False,
+    explores: str = "",
 ) -> tuple[str, ...]:
     """Register an exchange; returns the names of the cases and exchanges that `build` takes.
 
@@ -108,7 +111,18 @@ def declared(
     chosen = tuple(name for name in names if name in CASE_SETS)
     after = tuple(name for name in names if name not in CASE_SETS)
     EXCHANGES[id] = ExchangeSpec(
-        id, build, after, chosen, metrics, alone or metrics, restarted, first, anyway, spread, afterwards
+        id,
+        build,
+        after,
+        chosen,
+        metrics,
+        alone or metrics,
+        restarted,
+        first,
+        anyway,
+        spread,
+        afterwards,
+        explores,
     )
     return names
 
