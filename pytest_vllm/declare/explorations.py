@@ -97,6 +97,7 @@ class Explored:
         requests: how many were sent.
         known: regressions that were asked again.
         stopped: why it ended early; empty when it did not.
+        unasked: why nothing is drawn for this server; empty when something is.
         findings: what failed, and every regression that was asked.
         alive: what was asked at the end; name -> key.
         file: where regressions of this profile lie.
@@ -108,6 +109,7 @@ class Explored:
     requests: int = 0
     known: int = 0
     stopped: str = ""
+    unasked: str = ""
     findings: tuple[Finding, ...] = ()
     alive: tuple[Recording, ...] = ()
     file: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import secrets
 import time
 from dataclasses import asdict, replace
@@ -17,6 +18,7 @@ from pytest_vllm.run.search import Search
 from pytest_vllm.run.trials import Asker
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.curl import curl
+from pytest_vllm.wire.recording import NotRun
 from pytest_vllm.wire.store import RecordingStore
 
 if TYPE_CHECKING:
@@ -79,6 +81,11 @@ class _Keeper:
 
     def drawn(self, asker: Asker) -> None:
         """Ask what is drawn, and whether the server is alive after that."""
+        try:
+            asker.exploration.draw(random.Random(0), self.state.server)  # noqa: S311 - no secret
+        except NotRun as reason:
+            self._add(asker, unasked=str(reason))
+            return
         seconds, seed = self.booted.run.explore
         seed = secrets.randbelow(10**6) if seed is None else seed
         seconds = self.state.profile.explore.budget if seconds is None else seconds

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm import only_if
+
 from ..fields.exchanges import FIELDS  # noqa: TID252 - suites lie together
 from .words import HEADERS, SCRIPTS
 
@@ -83,9 +85,10 @@ PART, EACH, TOOL = 3, 6, 60
 
 
 def draw(chance: Random, server: Server) -> dict[str, Any]:
-    """A shape that this server can be asked."""
+    """A shape that this server can be asked. Raises NotRun where it generates nothing."""
     able = [path for path, name in ROUTES.items() if server.can(name) and _served(path, server)]
-    route = chance.choice(able or [COMPLETIONS])
+    only_if(able, "this server generates nothing")
+    route = chance.choice(able)
     density = chance.choice(DENSITIES)
     drawn = {name: _DRAWN[name](chance) for name in USUAL if name != "fields"}
     kept = {name: value for name, value in drawn.items() if chance.random() < density}

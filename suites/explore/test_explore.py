@@ -43,6 +43,7 @@ def test_clear(vllm_explored: Explored, vllm_server: Server) -> None:
 @check("explore.drawn.alive", MUST, spec=ROBUST, tier="explore", exchanges=DRAWN)
 def test_alive(vllm_explored: Explored) -> None:
     """After all that was drawn the server answers its health and one token."""
+    only_if(not vllm_explored.unasked, vllm_explored.unasked)
     need(vllm_explored.alive, f"it was not asked: {vllm_explored.stopped or 'nothing was explored'}")
     asked = [one for one in vllm_explored.alive if one.failure is None or not one.failure.ours]
     need(asked, "it could not be asked")
@@ -69,6 +70,7 @@ def _drawn(explored: Explored) -> list[Finding]:
 
 
 def _account(explored: Explored) -> None:
+    only_if(explored.seed is not None or explored.stopped, explored.unasked or "nothing was explored")
     observe("seed", explored.seed)
     observe("trials", f"{explored.trials}, {explored.requests} requests in {explored.seconds:.4g} s")
 
