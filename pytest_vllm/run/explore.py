@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_vllm.run.search import Failure
     from pytest_vllm.run.state import ServerState
     from pytest_vllm.run.trials import Trial
+    from pytest_vllm.wire.recording import Request
 
 #: Exchanges at once, at most.
 LANES = 16
@@ -153,10 +154,17 @@ class _Keeper:
         keys = {one.key: f"explore.{kind}[{id_}-{one.key}]" for one in trial.recordings}
         for one in trial.recordings:
             self.store.save(replace(one, key=keys[one.key]))
-        first = next((one.request for one in trial.recordings), None)
-        script = curl(first, self.state.server.url, access=self.state.server.access) if first else ""
+        shown = _culprit(trial)
+        script = curl(shown, self.state.server.url, access=self.state.server.access) if shown else ""
         rules = tuple(sorted({one.rule for one in trial.faults}))
         return Finding(id_, known, again, repeated, rules, keys, script, trial.recordings)
+
+
+def _culprit(trial: Trial) -> Request | None:
+    """The request that a fault names, else the first."""
+    said = " ".join(one.said for one in trial.faults)
+    named = [one for one in trial.recordings if f"{one.key}:" in said]
+    return next((one.request for one in (*named, *trial.recordings)), None)
 
 
 def _asker(booted: BootedServer, state: ServerState, exploration: Exploration) -> Asker:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 REPEATED, KINDS = 3, 12
 #: Steps in which a failure is made simpler, and what of the whole time one may take at most.
 STEPS, SHARE = 40, 0.25
+#: What of the time nothing more is drawn in: a late failure is to be made simpler too.
+RESERVE = 0.1
 #: Trials that are kept of those that were under way when the server was gone.
 SUSPECTS = 4
 #: Seconds that a round of trials is to take, and trials of the first and of the largest.
@@ -71,7 +73,7 @@ class Search:
         """Draw, ask and judge until the time is up, enough failed, or the server is gone."""
         self._until = time.monotonic() + self.seconds
         size = FIRST
-        while self._left() > 0 and len(self.failures) < KINDS and not self.asker.stopped:
+        while self._left() > RESERVE * self.seconds and len(self.failures) < KINDS and not self.asker.stopped:
             began = time.monotonic()
             numbers = range(self.drawn, self.drawn + size)
             trials = self.asker.shapes([self._shape(number) for number in numbers])

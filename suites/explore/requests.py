@@ -26,6 +26,7 @@ CONSTRAINTS: dict[str, dict[str, Any]] = {
 STOPS = ("\u2603\u2603", "heron", ".", "e")
 #: Tokens that any of the constraints fits in.
 ROOM = 48
+OWN_ID = "X-Request-Id"
 LIMITS = {RESPONSES: "max_output_tokens"}
 #: What asks for the same over chat and over the other two, as `oracle` compares them.
 PLAIN = ("route", "output", "words", "script", "turns", "headers", "again", "beside", "system")
@@ -34,6 +35,7 @@ PLAIN = ("route", "output", "words", "script", "turns", "headers", "again", "bes
 def requests(server: Server, shape: Mapping[str, Any]) -> dict[str, Request]:
     """The requests of a shape by their names."""
     full = {**USUAL, **shape}
+    full["least"] = min(full["least"], full["output"])
     whole = _request(server, full)
     found = {"whole": whole, "stream": _streamed(whole)}
     for at in range(full["again"]):
@@ -42,7 +44,15 @@ def requests(server: Server, shape: Mapping[str, Any]) -> dict[str, Request]:
         found[f"beside-{at}"] = _request(server, {**full, "again": 0}, beside=at + 1)
     if full["route"] in (RESPONSES, MESSAGES) and set(shape) <= set(PLAIN) and server.can("chat"):
         found["chat"] = _request(server, {**full, "route": CHAT})
-    return found
+    return {name: _own_name(name, request) for name, request in found.items()}
+
+
+def _own_name(name: str, request: Request) -> Request:
+    """The request with an id of its own where its header gives one: the answers' ids are made of it."""
+    if OWN_ID not in request.headers:
+        return request
+    headers = {**request.headers, OWN_ID: f"{request.headers[OWN_ID]}-{name}"}
+    return Request("POST", request.path, json=request.json, headers=headers)
 
 
 def _request(server: Server, full: Mapping[str, Any], beside: int = 0) -> Request:
@@ -58,14 +68,14 @@ def _request(server: Server, full: Mapping[str, Any], beside: int = 0) -> Reques
         body.setdefault("temperature", 0)
     if route == RESPONSES:
         body["store"] = False
-    asked = server.post(route, body, expect=None)
-    return Request("POST", route, json=asked.json, headers=HEADERS[full["headers"]], expect=None)
+    asked = server.post(route, body)
+    return Request("POST", route, json=asked.json, headers=HEADERS[full["headers"]])
 
 
 def _streamed(request: Request) -> Request:
     counted = COUNTED if request.path in (CHAT, COMPLETIONS) else {}
     body = {**request.json, **STREAM, **counted}
-    return Request("POST", request.path, json=body, headers=request.headers, expect=None)
+    return Request("POST", request.path, json=body, headers=request.headers)
 
 
 def _prompt(full: Mapping[str, Any], beside: int) -> dict[str, Any]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 #: What vLLM has no reason to refuse as long as it fits the context, beside the prompt itself: sizes,
 #: sampling within its bounds, and how the answer comes.
 ALWAYS = {
-    "model", "messages", "prompt", "input", "max_tokens", "max_output_tokens", "temperature", "top_p", "top_k",
-    "seed", "stream", "stream_options", "n", "ignore_eos", "min_tokens", "store", "tools",
+    "model", "messages", "prompt", "input", "max_tokens", "max_output_tokens", "temperature", "top_p",
+    "top_k", "seed", "stream", "stream_options", "n", "ignore_eos", "min_tokens", "store", "tools",
 }  # fmt: skip
 #: Statuses that refuse a request for what it says.
 REFUSED = (400, 404, 422)

@@ -79,7 +79,7 @@ USUAL: dict[str, Any] = {
 }
 CONSTRAINTS = ("json", "regex", "choice")
 #: How much of a trial is unusual.
-DENSITIES = (0.1, 0.3, 0.6)
+DENSITIES = (0.15, 0.4, 0.7)
 #: Parts of the context that a prompt may take, and tokens that a word and a tool are counted as.
 PART, EACH, TOOL = 3, 6, 60
 
@@ -139,7 +139,7 @@ def fitting(shape: Mapping[str, Any], server: Server) -> dict[str, Any]:
 def simpler(shape: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Shapes with one thing as usual, the most at once first; then those with numbers nearer to the usual."""
     given = [name for name in USUAL if name in shape]
-    if len(given) > 2:  # noqa: PLR2004 - halves
+    if len(given) > 2:
         for half in (given[len(given) // 2 :], given[: len(given) // 2]):
             yield {name: value for name, value in shape.items() if name not in half}
     for name in given:

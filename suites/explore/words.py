@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - the scripts are what this is about
 """What explored prompts are made of: many scripts, odd characters, and headers of many clients."""
 
 from __future__ import annotations

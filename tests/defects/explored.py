@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(f"{' '.join(defects) or 'healthy'} seed {seed}: {found.explored.trials} trials,", end=" ")
             print(f"{found.explored.requests} requests {found.explored.stopped}")
             for key, (verdict, why) in found.verdicts.items():
-                print(f"  {verdict} {key} {why[:600]}")
+                print(f"  {verdict} {key} {why[:1400]}")
 
 
 if __name__ == "__main__":
