@@ -254,6 +254,8 @@ class ExplorePart(Part):
 
     budget: Duration = 120.0
     """Seconds of drawing, asking and making simpler what failed."""
+    without: list[str] = Field(default_factory=list)
+    """What is not drawn: names of `suites/explore/space.py`, ids of `fixtures/cases/fields.json`."""
 
 
 class ExpectPart(Part):

@@ -92,7 +92,7 @@ class _Keeper:
         seconds = self.state.profile.explore.budget if seconds is None else seconds
         say = self.booted.run.progress.say
         say(f"explore: seed {seed}, {seconds:g} s of requests; --vllm-explore-seed={seed} draws them again")
-        search = Search(asker, seed, seconds, say)
+        search = Search(asker, seed, seconds, say, self.state.profile.explore.without)
         began = time.monotonic()
         search.run()
         sure = [one for one in search.failures if one.fatal or (one.again and one.trial.rules)]

@@ -71,7 +71,8 @@ class Gate:
             booted.stack.close()
             raise
         self._open[name], self.states[name] = booted, state
-        for step in (recorded, measured, explored, benched, restarted):
+        exploring = () if name in self.aside else (explored,)
+        for step in (recorded, measured, *exploring, benched, restarted):
             try:
                 state = self.states[name] = step(booted, state, demand)
             except Interrupted as signal:

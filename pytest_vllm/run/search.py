@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.wire import failure as wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from pytest_vllm.declare.explorations import Shape
     from pytest_vllm.run.trials import Asker, Trial
@@ -23,7 +23,7 @@ STEPS, SHARE = 40, 0.25
 #: What of the time nothing more is drawn in: a late failure is to be made simpler too.
 RESERVE = 0.1
 #: Trials that are kept of those that were under way when the server was gone.
-SUSPECTS = 4
+SUSPECTS = 16
 #: Seconds that a round of trials is to take, and trials of the first and of the largest.
 ROUND, FIRST, LARGEST = 4.0, 4, 32
 
@@ -56,6 +56,7 @@ class Search:
         seed: from which everything is drawn.
         seconds: that all of it may take.
         say: is given what happens, in words.
+        without: parts of shapes that are not asked.
         drawn: trials so far.
         failures: one of each kind.
     """
@@ -64,6 +65,7 @@ class Search:
     seed: int
     seconds: float
     say: Callable[[str], None]
+    without: Collection[str] = ()
     drawn: int = 0
     failures: list[Failure] = field(default_factory=list)
     _kinds: set[tuple[object, ...]] = field(default_factory=set)
@@ -90,7 +92,12 @@ class Search:
 
     def _shape(self, number: int) -> Shape:
         exploration, server = self.asker.exploration, self.asker.server
-        return exploration.draw(random.Random(f"{self.seed}-{number}"), server)  # noqa: S311 - no secret
+        shape = exploration.draw(random.Random(f"{self.seed}-{number}"), server)  # noqa: S311 - no secret
+        return {
+            name: [one for one in value if one not in self.without] if isinstance(value, list) else value
+            for name, value in shape.items()
+            if name not in self.without
+        }
 
     def _left(self) -> float:
         return self._until - time.monotonic()

@@ -82,6 +82,8 @@ CONSTRAINTS = ("json", "regex", "choice")
 DENSITIES = (0.15, 0.4, 0.7)
 #: Parts of the context that a prompt may take, and tokens that a word and a tool are counted as.
 PART, EACH, TOOL = 3, 6, 60
+#: Choices of a request, and tokens that all requests of a trial together may have and may make.
+CHOICES, INPUT, OUTPUT = 16, 6000, 500
 
 
 def draw(chance: Random, server: Server) -> dict[str, Any]:
@@ -130,10 +132,21 @@ def fitting(shape: Mapping[str, Any], server: Server) -> dict[str, Any]:
         kept["unused"] = False
     if kept["logprobs"] is not None and not server.can("logprobs"):
         kept["logprobs"] = None
+    _bounded(kept)
     kept["least"] = min(kept["least"], kept["output"])
     kept["words"] = max(1, min(kept["words"], room // (EACH * kept["turns"])))
     kept["turns"] = min(kept["turns"], max(1, room // (4 * EACH)) | 1)
     return {"route": kept["route"], **{name: kept[name] for name in USUAL if kept[name] != USUAL[name]}}
+
+
+def _bounded(kept: dict[str, Any]) -> None:
+    """Keep a trial small, so that a slow server is asked many: what is large alone is asked by `sizes`."""
+    kept["prompts"] = max(1, min(kept["prompts"], CHOICES // kept["n"]))
+    requests = 2 + kept["again"] + kept["beside"]
+    kept["output"] = max(1, min(kept["output"], OUTPUT // (requests * kept["n"] * kept["prompts"])))
+    each = INPUT // (EACH * requests * kept["prompts"])
+    kept["turns"] = min(kept["turns"], max(1, each) | 1)
+    kept["words"] = max(1, min(kept["words"], each // kept["turns"]))
 
 
 def simpler(shape: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
