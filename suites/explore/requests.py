@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import Request
 
-from ..fields.exchanges import FIELDS  # noqa: TID252 - suites lie together
-from .space import CHAT, COMPLETIONS, MESSAGES, RESPONSES, USUAL
+from .space import CHAT, COMPLETIONS, FIELDS, MESSAGES, RESPONSES, USUAL
 from .words import HEADERS, text
 
 if TYPE_CHECKING:

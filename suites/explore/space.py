@@ -6,11 +6,11 @@ A shape holds what differs from `USUAL` and the route. The fields that few clien
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import only_if
+from pytest_vllm import case_file, only_if
 
-from ..fields.exchanges import FIELDS  # noqa: TID252 - suites lie together
 from .words import HEADERS, SCRIPTS
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 RESPONSES, MESSAGES = "/v1/responses", "/v1/messages"
 ROUTES = {CHAT: "chat", COMPLETIONS: "completions", RESPONSES: "responses", MESSAGES: "messages"}
+#: Fields by route, with what they are set to; `refusable` and `prompt` as the suite `fields` has them.
+FIELDS: list[dict[str, Any]] = json.loads(case_file("fields").read_text("utf-8"))
 #: What is not asked of a route: it has no such thing, or nothing is known to hold of it there.
 ABSENT = {
     CHAT: ("constraint", "prompts"),

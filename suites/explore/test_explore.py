@@ -18,7 +18,7 @@ DRAWN, KNOWN = ["explore.drawn["], ["explore.known["]
 
 @check("explore.drawn.right", MUST, spec=CREATE, tier="explore", exchanges=DRAWN)
 def test_right(vllm_explored: Explored, vllm_server: Server) -> None:
-    """Requests drawn at random are served, and their answers keep what holds of every answer."""
+    """Requests drawn at random are served, and answered as every request is."""
     _account(vllm_explored)
     failed = [one for one in _drawn(vllm_explored) if one.again and _certain(one, vllm_server)]
     wrong = [_told(one, _certain(one, vllm_server), vllm_explored) for one in failed]
