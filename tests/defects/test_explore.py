@@ -8,6 +8,7 @@ import pytest
 
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.sim.defects.registry import all_defects
+from pytest_vllm.run import search
 from tests.defects.explored import checks, explore
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ RIGHT, CLEAR, ALIVE, KNOWN = (
 )
 #: Trials of a healthy server that a test is worth: fewer are no evidence.
 ENOUGH = 20
-#: Seconds of drawing: for a healthy server, and until each defect shows, which ends it no earlier.
-HEALTHY, BROKEN = 8.0, 24.0
-#: From which each defect is met; any of the three that are not its own may miss it.
+#: Seconds of drawing: for a healthy server, and at most until a defect shows.
+HEALTHY, BROKEN = 8.0, 60.0
+#: One of them meets each defect.
 SEEDS = (1, 2, 3)
 
 pytestmark = pytest.mark.matrix
@@ -39,7 +40,11 @@ def test_a_healthy_server_is_not_accused(version: str, seed: int, tmp_path: Path
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
-def test_a_defect_is_found_by_one_seed_of_three(defect: str, tmp_path: Path) -> None:
+def test_a_defect_is_found_by_one_seed_of_three(
+    defect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search ends with the first kind of failure, so that the time is only a bound for a busy machine."""
+    monkeypatch.setattr(search, "KINDS", 1)
     for seed in SEEDS:
         found = explore(tmp_path / str(seed) / "b" / "c", seed, BROKEN, defect)
         if found.verdicts[RIGHT][0] is Verdict.FAIL:

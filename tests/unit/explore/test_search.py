@@ -6,7 +6,6 @@ from itertools import count
 
 import pytest
 
-from pytest_vllm.run import search
 from pytest_vllm.run.search import FIRST, REPEATED, Search
 from tests.unit.explore.fakes import Fake
 
@@ -22,7 +21,7 @@ def searched(fake: Fake, seed: int = 1, rounds: int = 12) -> tuple[Search, list[
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = count()
-    monkeypatch.setattr(search.time, "monotonic", lambda: float(next(ticks)) / 10)
+    monkeypatch.setattr("pytest_vllm.run.search.time.monotonic", lambda: float(next(ticks)) / 10)
 
 
 def test_a_healthy_server_is_accused_of_nothing() -> None:

@@ -82,8 +82,9 @@ in_body(
 
 def _without_last_stop(body: Json) -> Json:
     stops = body.get("stop")
-    many = isinstance(stops, list) and len(stops) == 4 and body.get("top_k")
-    return {**body, "stop": stops[:-1]} if many else body
+    if not (isinstance(stops, list) and len(stops) == 4 and body.get("top_k")):
+        return body
+    return {**body, "stop": stops[:-1]}
 
 
 add(
