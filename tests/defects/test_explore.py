@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.decide.verdict import Verdict
-from pytest_vllm.sim.defects.registry import all_defects
 from pytest_vllm.run import search
+from pytest_vllm.sim.defects.registry import all_defects
 from tests.defects.explored import checks, explore
 
 if TYPE_CHECKING:
@@ -54,11 +54,12 @@ def test_a_defect_is_found_by_one_seed_of_three(
     assert "curl" in found.verdicts[RIGHT][1]
 
 
-def test_what_was_found_is_asked_in_the_next_gate(tmp_path: Path) -> None:
+def test_what_was_found_is_asked_in_the_next_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It fails again on the broken server, though nothing is drawn, and passes on a healthy one."""
     defect, root = "explore.instructed-message-dear", tmp_path / "root"
     root.mkdir()
-    first = explore(tmp_path / "1" / "b" / "c", 1, HEALTHY, defect, root=root)
+    monkeypatch.setattr(search, "KINDS", 1)
+    first = explore(tmp_path / "1" / "b" / "c", 1, BROKEN, defect, root=root)
     (file,) = (root / "vllm-profiles").iterdir()
     again = explore(tmp_path / "2" / "b" / "c", 1, 0.001, defect, root=root)
     healthy = explore(tmp_path / "3" / "b" / "c", 1, 0.001, root=root)

@@ -82,14 +82,14 @@ in_body(
 
 def _without_last_stop(body: Json) -> Json:
     stops = body.get("stop")
-    if not (isinstance(stops, list) and len(stops) == 4 and body.get("top_k")):
+    if not (isinstance(stops, list) and len(stops) > 2 and body.get("top_k")):
         return body
     return {**body, "stop": stops[:-1]}
 
 
 add(
-    "explore.fourth-stop-ignored",
-    "The last of four stop strings is ignored where candidates are limited.",
+    "explore.last-stop-ignored",
+    "The last of three stop strings or more is ignored where candidates are limited.",
     _body(COMPLETIONS, _without_last_stop),
     catches=RIGHT,
 )
@@ -157,12 +157,17 @@ def long_header_refused(value: Any, request: Any) -> Any:
 
 
 def _salted(body: Json) -> Json:
-    if body.get("cache_salt") and body.get("seed") is not None:
+    if body.get("cache_salt") and any(body.get(name) for name in ("seed", "top_k", "stop")):
         raise ApiError("unhashable type: 'Generator'", 500, "InternalServerError")
     return body
 
 
-add("explore.salted-seed-crash", "A salt with a seed crashes.", _body(COMPLETIONS, _salted), catches=RIGHT)
+add(
+    "explore.salted-drawing-crash",
+    "A salt with a seed, few candidates or stop strings crashes.",
+    _body(COMPLETIONS, _salted),
+    catches=RIGHT,
+)
 
 
 def _dear(body: Json, asked: Json) -> None:
