@@ -56,10 +56,10 @@ def test_a_defect_is_found_by_one_seed_of_three(
 
 def test_what_was_found_is_asked_in_the_next_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It fails again on the broken server, though nothing is drawn, and passes on a healthy one."""
-    defect, root = "explore.instructed-message-dear", tmp_path / "root"
+    defect, root = "explore.long-response-cut", tmp_path / "root"
     root.mkdir()
     monkeypatch.setattr(search, "KINDS", 1)
-    first = explore(tmp_path / "1" / "b" / "c", 1, BROKEN, defect, root=root)
+    first = explore(tmp_path / "1" / "b" / "c", 2, BROKEN, defect, root=root)
     (file,) = (root / "vllm-profiles").iterdir()
     again = explore(tmp_path / "2" / "b" / "c", 1, 0.001, defect, root=root)
     healthy = explore(tmp_path / "3" / "b" / "c", 1, 0.001, root=root)
