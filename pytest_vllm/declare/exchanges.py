@@ -43,6 +43,7 @@ class ExchangeSpec:
         spread: sent between the others, early and late alike, instead of where its length puts it.
         afterwards: `build` takes what was `recorded`, all of it, and gives the requests that follow from it.
         explores: `build` gives an `Exploration` instead of a request: "drawn" at random, or "known" failures.
+        program: somebody's client performs it, in a process of its own; the request says which and how.
     """
 
     id: str
@@ -57,6 +58,7 @@ class ExchangeSpec:
     spread: bool = False
     afterwards: bool = False
     explores: str = ""
+    program: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def declared(
     spread: bool = False,
     afterwards: bool = False,
     explores: str = "",
+    program: bool = False,
 ) -> tuple[str, ...]:
     """Register an exchange; returns the names of the cases and exchanges that `build` takes.
 
@@ -123,6 +126,7 @@ def declared(
         spread,
         afterwards,
         explores,
+        program,
     )
     return names
 

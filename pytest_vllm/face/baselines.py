@@ -55,7 +55,7 @@ def read_baselines(options: Options, profiles: Iterable[str]) -> dict[str, Basel
         )
     if path is None:
         return {}
-    from pytest_vllm.compare import extract, kept  # noqa: PLC0415 - only a run that compares pays for it
+    from pytest_vllm.report.compare import extract, kept  # noqa: PLC0415 - only a run that compares pays for it
 
     try:
         if path.name == kept.LAST_GOOD and not path.exists():

@@ -29,12 +29,17 @@ class CollectionPlugin:
             config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Checks that only a scripted server can run are not even read, unless something is named."""
+        """Checks of scripted servers and of clients are read only where somebody wants them."""
         session = self.config.stash.get(SESSION, None)
         named = self.config.args_source is pytest.Config.ArgsSource.ARGS or self.config.stash[OPTIONS].checks
-        if session is None or named or any(one.server.scripted for one in session.profiles.values()):
+        if session is None or named:
             return None
-        return collection.is_scripted(collection_path) or None
+        profiles = session.profiles.values()
+        if collection.is_of(collection_path, "scripted"):
+            return None if any(one.server.scripted for one in profiles) else True
+        if collection.is_of(collection_path, "clients"):
+            return None if any(one.expect.clients for one in profiles) else True
+        return None
 
     def pytest_report_header(self) -> list[str]:
         """Say what is collected and what is not."""

@@ -63,9 +63,9 @@ def in_suites(path: Path) -> bool:
     return path.is_relative_to(data_dir("suites"))
 
 
-def is_scripted(path: Path) -> bool:
-    """Whether this is the bundled suite for scripted servers."""
-    return path == data_dir("suites") / "scripted"
+def is_of(path: Path, area: str) -> bool:
+    """Whether this is the folder of that area of the bundled suites."""
+    return path == data_dir("suites") / area
 
 
 def node_id(path: Path) -> str:

@@ -48,8 +48,8 @@ def with_older(
 
 def _compared(session: GateSession, record: RunRecord, run: ServerRun) -> tuple[dict[str, Any] | None, str]:
     """The comparison, or why there is none."""
-    from pytest_vllm.compare import extract, kept  # noqa: PLC0415 - only a run that compares pays for it
-    from pytest_vllm.compare.comparison import NotComparableError, compare  # noqa: PLC0415
+    from pytest_vllm.report.compare import extract, kept  # noqa: PLC0415 - only a run that compares pays for it
+    from pytest_vllm.report.compare.comparison import NotComparableError, compare  # noqa: PLC0415
 
     older = session.older
     assert older is not None  # noqa: S101 - asked by the caller

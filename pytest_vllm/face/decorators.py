@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.recording import Recording
 
 #: Fixtures through which a check's recordings and measurements come; fixtures.py provides them.
-RECORDINGS, MEASUREMENTS = "vllm_recordings", "vllm_measurements"
+RECORDINGS, MEASUREMENTS, CLIENTS = "vllm_recordings", "vllm_measurements", "vllm_client_runs"
 
 F = TypeVar("F", bound="Callable[..., object]")
 
@@ -78,6 +78,7 @@ def exchange(
     spread: bool = False,
     afterwards: bool = False,
     explores: str = "",
+    program: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare an exchange; the decorated name becomes a pytest fixture that gives its Recording.
 
@@ -85,7 +86,8 @@ def exchange(
     other exchanges are its dependencies: it is built and sent once those have been recorded. One that is
     asked `afterwards` takes `recorded`, every recording so far, and gives any number of requests; each is
     recorded once, under the exchange's id with a checksum of the request in brackets. One that `explores`
-    gives an `Exploration`, and no request.
+    gives an `Exploration`, and no request. One that is a
+    `program` is performed by somebody's client (`run/clients.py`).
     """
 
     def declare(build: Callable[..., Any]) -> Any:
@@ -100,14 +102,17 @@ def exchange(
             spread=spread,
             afterwards=afterwards,
             explores=explores,
+            program=program,
         )
+
+        source = CLIENTS if program else RECORDINGS
 
         def recording(request: pytest.FixtureRequest, **fixtures: Any) -> Recording:
             case_ids = [_chosen(request)[name].id for name in all_cases(EXCHANGES[id])]
-            found: Recording = fixtures[RECORDINGS].get(key_of(id, case_ids))
+            found: Recording = fixtures[source].get(key_of(id, case_ids))
             return found
 
-        return _fixture(id, recording, (RECORDINGS, *names))
+        return _fixture(id, recording, (source, *names))
 
     return declare
 

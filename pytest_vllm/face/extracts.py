@@ -27,7 +27,7 @@ def write_extract(session: GateSession, record: RunRecord) -> None:
 
     What cannot be written is said at the end, as for reports.
     """
-    from pytest_vllm.compare import extract, kept  # noqa: PLC0415 - only a run that ends pays for it
+    from pytest_vllm.report.compare import extract, kept  # noqa: PLC0415 - only a run that ends pays for it
 
     try:
         profiles = {
@@ -68,9 +68,9 @@ def part_of(
         results: judged checks, of this server among others.
         decision: the answer for it.
     """
-    from pytest_vllm.compare import extract  # noqa: PLC0415
-    from pytest_vllm.compare.identity import identity  # noqa: PLC0415
     from pytest_vllm.face.baselines import loads_of  # noqa: PLC0415
+    from pytest_vllm.report.compare import extract  # noqa: PLC0415
+    from pytest_vllm.report.compare.identity import identity  # noqa: PLC0415
 
     name = run.server.profile
     state = session.state(name)

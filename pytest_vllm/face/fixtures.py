@@ -175,6 +175,15 @@ def vllm_explored(vllm_session: GateSession, vllm_profile_name: str) -> Explored
 
 
 @pytest.fixture(scope="session")
+def vllm_client_runs(vllm_session: GateSession, vllm_profile_name: str) -> Recordings:
+    """What became of real clients, and their exchanges as the relay recorded them."""
+    from pytest_vllm.declare.recordings import Recordings  # noqa: PLC0415 - only such checks pay for it
+    from pytest_vllm.wire.store import RecordingStore  # noqa: PLC0415
+
+    return Recordings(RecordingStore(vllm_session.state(vllm_profile_name).folder / "clients"))
+
+
+@pytest.fixture(scope="session")
 def vllm_live_server(vllm_session: GateSession, vllm_server: Server) -> Server:
     """The server under test, which can be talked to; skips under `--vllm-replay`."""
     if vllm_session.replaying:

@@ -54,7 +54,8 @@ def judge(
 ) -> Result:
     """The result of a check whose call (or set-up) has ended; `file` is where a person's own check lies."""
     verdict, reason = _observe(spec, call)
-    exchanges = tuple(exchanges_of(item, spec))
+    wanted = exchanges_of(item, spec)
+    exchanges = tuple(key for key, one in wanted.items() if not one.spec.program)
     if verdict in DECIDED and (why := _left_open(item, state, exchanges, passed=verdict is Verdict.PASS)):
         verdict, reason = Verdict.UNDECIDED, why
     _, line, _ = item.reportinfo()

@@ -31,6 +31,7 @@ FIXTURES = (
     "vllm_baseline",
     "vllm_capabilities",
     "vllm_client",
+    "vllm_client_runs",
     "vllm_death",
     "vllm_explored",
     "vllm_figures",

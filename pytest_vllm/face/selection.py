@@ -60,6 +60,12 @@ def asks_for(asked: str, item: pytest.Item, spec: CheckSpec) -> bool:
     return asked in (spec.id, key) or key.startswith(asked.rstrip(".") + ".")
 
 
+def client_of(item: pytest.Item) -> str:
+    """The client that a check is about, by its id; empty for others. It runs only where it is wanted."""
+    case = params_of(item).get("client")
+    return "" if case is None or spec_of(item) is None else str(case.id)
+
+
 def _scripted(item: pytest.Item) -> bool:
     spec = spec_of(item)
     return spec is not None and "scripted" in spec.needs
@@ -67,6 +73,9 @@ def _scripted(item: pytest.Item) -> bool:
 
 def _meant(profile: Profile, item: pytest.Item, spec: CheckSpec) -> bool:
     """Whether a check is for this profile; only a scripted server says what scripted checks ask it to say."""
+    client = client_of(item)
+    if client:
+        return client in profile.expect.clients
     if _scripted(item) and not profile.server.scripted:
         return False
     about = profile.expect.checks

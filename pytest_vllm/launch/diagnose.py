@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pytest_vllm.launch.areas import fault_in
 from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.kinds import Kind, kinds
 from pytest_vllm.launch.logtext import plain, spread, unprefixed
@@ -30,6 +31,10 @@ _WORD = re.compile(r"[\w.-]+")
 _PLACE = re.compile(r"\{(\w+)\}")
 
 _CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG|TRACE)\b")
+_FRONT = re.compile(
+    r"^(?:\(APIServer[^)]*\) ?)?INFO: +\S+:\d+ - \"GET "
+    r"|^\(APIServer[^)]*\) ?(?:INFO|DEBUG) (?!.*generation throughput: (?!0\.0 ))"
+)
 _WARNING = re.compile(
     r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^Failed to import from |\b\w*Warning: "
     r"|thrown while requesting|\bRetrying in \d"
@@ -47,7 +52,7 @@ class Found:
     tries: tuple[str, ...]
 
 
-def root_cause(lines: Sequence[str], *, hung: bool = False) -> Found | None:
+def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> Found | None:
     """The first known cause in a log, or the kind of its root exception.
 
     A symptom, or a warning, counts only when there is nothing better.
@@ -55,24 +60,26 @@ def root_cause(lines: Sequence[str], *, hung: bool = False) -> Found | None:
     Args:
         lines: the log, with whatever prefixes it was carried.
         hung: the server runs, but its start does not go on.
+        phase: how far the start came; "" when these lines alone say so.
     """
     records = spread(lines)
-    found = _cause_of([text for _, text in records], hung=hung)
+    texts = [text for _, text in records]
+    found = _cause_of(texts, phase or phase_of(texts), hung=hung)
     return replace(found, number=records[found.number - 1][0]) if found and found.number else found
 
 
-def _cause_of(texts: Sequence[str], *, hung: bool) -> Found | None:
+def _cause_of(texts: Sequence[str], phase: str, *, hung: bool) -> Found | None:
     errors = raised(texts)
     found, firm = _by_words(texts, {one.number for one in errors if one.aside})
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None
     if found is not None and firm:
         return found
-    kind = _by_kind(texts, errors, hung=hung)
+    kind = _by_kind(texts, errors, phase, hung=hung)
     if kind is None and found is not None and only_warns(found.line):
         unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
-        return None if unknown else found
-    return kind or found
+        found = None if unknown else found
+    return kind or found or _by_area(texts, errors, phase)
 
 
 def only_warns(line: str) -> bool:
@@ -102,7 +109,9 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None
 
 
 #: Causes that say less than the frames do.
-_WIDE = frozenset({"cuda-out-of-memory", "no-kernel-image"})
+_WIDE = frozenset({"cuda-out-of-memory", "no-kernel-image", "attention-backend-unfit"})
+
+_NARROW = ("memory-at-", "kernel-missing-")
 
 
 def _narrowed(lines: Sequence[str], found: Found) -> Found:
@@ -110,11 +119,12 @@ def _narrowed(lines: Sequence[str], found: Found) -> Found:
     if found.cause.id not in _WIDE:
         return found
     one = next((one for one in raised(lines) if one.number == found.number), None)
-    return (_kind_of(one, "") if one else None) or found
+    kind = _kind_of(one, "") if one else None
+    return kind if kind is not None and kind.cause.id.startswith(_NARROW) else found
 
 
-def _by_kind(lines: Sequence[str], errors: Sequence[Raised], *, hung: bool) -> Found | None:
-    phase, unknown, found = phase_of(lines), False, None
+def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung: bool) -> Found | None:
+    unknown, found = False, None
     for one in errors:
         kind = None if one.wrapper else _kind_of(one, phase)
         if kind is not None and not (unknown and kind.cause.follows):
@@ -127,6 +137,15 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], *, hung: bool) -> F
     if found is None or (said is not None and said.number < found.number):
         found = said or found
     return found or (_where_it_hangs(lines) if hung else None)
+
+
+def _by_area(lines: Sequence[str], errors: Sequence[Raised], phase: str) -> Found | None:
+    """Which part of vLLM broke, where nothing says why."""
+    fault = fault_in(errors, phase)
+    if fault is None:
+        return None
+    one, cause = fault
+    return Found(cause, one.number, lines[one.number - 1], cause.means, cause.tries)
 
 
 def _by_line(lines: Sequence[str]) -> Found | None:
@@ -148,8 +167,16 @@ def _kind_of(one: Raised, phase: str) -> Found | None:
     return _of(kind, one.number, f"{one.error}: {said}" if said else one.error)
 
 
+def is_front_end_calm(line: str) -> bool:
+    """Whether the front end waits, or answers a probe: it does so beside an engine that hangs."""
+    return bool(_FRONT.match(line))
+
+
 def _where_it_hangs(lines: Sequence[str]) -> Found | None:
-    number, line = next(((n, text) for n, text in reversed(list(enumerate(lines, 1))) if text), (0, ""))
+    ends = (
+        (n, text) for n, text in reversed(list(enumerate(lines, 1))) if text and not is_front_end_calm(text)
+    )
+    number, line = next(ends, (0, ""))
     for kind in kinds():
         if kind.hung is not None and kind.hung.search(line):
             return _of(kind, number, line)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from pytest_vllm.launch.diagnosis import Sure
 from pytest_vllm.profile.errors import ProfileError
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
     from pytest_vllm.launch.diagnosis import Diagnosis
 
-_MOST = 64 * 1024 * 1024
+#: Bytes of a log that are read: its begin and its end.
+_HEAD, _TAIL, _PIECE = 16 * 1024 * 1024, 48 * 1024 * 1024, 1024 * 1024
 _PATIENCE = 60
 
 
@@ -28,7 +30,7 @@ def read_log(source: str) -> list[str]:
     """
     kind, _, name = source.partition(":")
     if source == "-":
-        return _lines(sys.stdin.buffer.read(_MOST))
+        return lines_of(sys.stdin.buffer)
     if kind == "container" and name:
         return _lines(_container(name))
     if kind == "unit" and name:
@@ -39,9 +41,27 @@ def read_log(source: str) -> list[str]:
         raise ProfileError(text)
     try:
         with path.open("rb") as file:
-            return _lines(file.read(_MOST))
+            return lines_of(file)
     except OSError as error:
         raise ProfileError(f"{source} cannot be read: {error.strerror}") from error
+
+
+def lines_of(stream: IO[bytes], head: int = _HEAD, tail: int = _TAIL) -> list[str]:
+    """The lines of a log of any length: `head` bytes of its begin and about `tail` of its end, in bytes.
+
+    Lines between are empty, so that every line has its number.
+    """
+    begin = stream.read(head)
+    end: deque[bytes] = deque()
+    size = skipped = 0
+    while piece := stream.read(min(_PIECE, tail)):
+        end.append(piece)
+        size += len(piece)
+        if size - len(end[0]) >= tail:
+            left_out = end.popleft()
+            size -= len(left_out)
+            skipped += left_out.count(b"\n")
+    return _lines(b"".join((begin, b"\n" * skipped, *end)))
 
 
 def rendered(found: Diagnosis) -> Iterator[str]:

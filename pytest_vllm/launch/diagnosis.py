@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.launch.diagnose import by_status, only_warns, phase_of, root_cause
+from pytest_vllm.launch.diagnose import by_status, is_front_end_calm, only_warns, phase_of, root_cause
 from pytest_vllm.launch.knownfaults import known_in
 from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
@@ -29,6 +29,10 @@ _ENGINE = re.compile(
     r"^\((?:Engine|Worker|Vllm|Ray)|\[?(?:core\w*|engine|client|multiproc\w*|async_llm\w*)\.py:\d"
 )
 _LOAD = re.compile(r"Running: (\d+) reqs")
+_WHOLE = (
+    "get the whole log (docker logs without --tail, kubectl logs --previous): the reason stands before",
+    "where nothing stands before, a process was killed or native code crashed: dmesg shows which",
+)
 _BEGINS = "vLLM API server version"
 _FAILED = re.compile(r"^(?:\([^)]*\)\s*)*(?:ERROR|CRITICAL)\b")
 
@@ -112,10 +116,10 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
     begin = max(_after_start(texts), _last_try(texts))
     begin = _served_on(texts, begin) if phase == STARTED else begin
     late = ["" if number < begin else text for number, text in enumerate(texts)]
-    ends = next((text for text in reversed(late) if text), "")
+    ends = next((text for text in reversed(late) if text and not is_front_end_calm(text)), "")
     stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and _WAITS not in ends)
     stands = hung or (hung is None and stalled and not _troubled(late))
-    found = root_cause(late, hung=stands)
+    found = root_cause(late, hung=stands, phase=phase)
     failed = hung or (ended is not None and (ended.status not in {0, None} or ended.oom or ended.signal))
     if ended is not None and (found is None or found.cause.symptom or ended.oom):
         found = by_status(ended) or found
@@ -124,13 +128,22 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
         words = "the server started, and its log names no fault"
         return Diagnosis(Sure.NO_FAULT, "", words, (), (), phase, warnings, known)
     if found is None:
-        means = f"the log names no cause that is known; it ends while {phase}"
-        tries = ("read the log from its first error on; the lines here are the most telling",)
+        means, tries = _unnamed(late, phase)
         telling = tuple((records[number - 1][0], text) for number, text in _most_telling(late))
         return Diagnosis(Sure.UNKNOWN, "", means, tries, telling, phase, warnings, known)
     quoted = ((records[found.number - 1][0], _short(texts[found.number - 1])),) if found.number else ()
     sure = Sure.LIKELY if found.cause.symptom or _only_warns(texts, found) else Sure.CERTAIN
     return Diagnosis(sure, found.cause.id, found.means, found.tries, quoted, phase, warnings, known)
+
+
+def _unnamed(texts: Sequence[str], phase: str) -> tuple[str, tuple[str, ...]]:
+    """What an unknown cause means, and what to do: a log that was cut is worth asking for whole."""
+    errors = [one for one in raised(texts) if not one.aside]
+    if errors and all(one.wrapper for one in errors):
+        means = f"the log says only that another process failed, and not why; it ends while {phase}"
+        return means, _WHOLE
+    means = f"the log names no cause that is known; it ends while {phase}"
+    return means, ("read the log from its first error on; the lines here are the most telling",)
 
 
 def _after_start(texts: Sequence[str]) -> int:
@@ -146,7 +159,7 @@ def _stalled(texts: Sequence[str], *, serving: bool) -> bool:
 
     An idle server says the same: only one that has requests to work on is stalled.
     """
-    last = [text for text in texts if text][-_STALLED:]
+    last = [text for text in texts if text and not is_front_end_calm(text)][-_STALLED:]
     loads = [int(found[1]) for text in texts if (found := _LOAD.search(text))]
     waits = len(last) == _STALLED and all(_WAITS in text for text in last)
     return waits and (not serving or bool(loads and loads[-1]))

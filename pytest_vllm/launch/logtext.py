@@ -6,9 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from pytest_vllm.launch.digest import digest
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Of a line, such as a dump of a batch, that many characters are read.
+_LONGEST = 8_000
 _COLOUR = re.compile(
     r"(?:\x1b|ESC|\^\[|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"  # also as cat -v and rsyslog show it
     r"|(?:#015|\^M)$|\s*│$"
@@ -40,7 +44,7 @@ _BEFORE_VLLM = re.compile(
     r"(?=\((?:APIServer|EngineCore|Worker|VllmWorker|RayWorker)\w*[ )]"
     r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d[ .])"
 )
-_PROCESS = r"\([A-Za-z][\w-]*(?:,? [^()]*?\bpid=[^)]*| \w+=[^)]*)?\) ?"
+_PROCESS = r"\([A-Za-z][\w-]*(?:\([\w-]*\))?(?:,? [^()]*?\bpid=[^)]*| \w+=[^)]*)?\) ?"
 _MESSAGE_KEYS = ("message", "msg", "log", "MESSAGE", "text")
 _TRACE_KEYS = ("exc_info", "exception", "traceback", "stack_trace", "exc_text")
 _KNOWN_LEVELS = frozenset({"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"})
@@ -67,9 +71,12 @@ def plain(line: str) -> str:
     return _message(text) if text.startswith("{") else _BEFORE_VLLM.sub("", text)
 
 
-def spread(lines: Iterable[str]) -> list[tuple[int, str]]:
-    """Every line as vLLM wrote it, with the number of its record: one of JSON can hold a whole traceback."""
-    return [(number, text) for number, line in enumerate(lines, 1) for text in plain(line).split("\n")]
+def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Every line as vLLM wrote it, with the number of its record: one of JSON can hold a whole traceback.
+
+    Of a very long log repetitions are left out.
+    """
+    return [(number, text[:_LONGEST]) for number, line in digest(lines) for text in plain(line).split("\n")]
 
 
 def unprefixed(line: str) -> str:

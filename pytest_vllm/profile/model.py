@@ -268,6 +268,8 @@ class ExpectPart(Part):
     """What clients need of this server."""
     checks: list[str] = Field(default_factory=list)
     """Ids or id prefixes of the checks that the profile is about; all of them when left out."""
+    clients: list[Annotated[str, AfterValidator(values.client)]] = Field(default_factory=list)
+    """Clients that must work with this server; each is run against it: see docs/clients.md."""
     version: str | None = None
     """vLLM's version as `/version` answers."""
     block_size: int | None = Field(default=None, ge=1)

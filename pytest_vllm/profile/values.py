@@ -6,6 +6,7 @@ Rejections are ValueErrors throughout: they are what pydantic reports.
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from pytest_vllm.facts.capabilities import CAPABILITIES
 from pytest_vllm.facts.version import span
+from pytest_vllm.locate import case_file
 from pytest_vllm.profile.words import unknown
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -139,6 +141,14 @@ def capability(value: str) -> str:
     """A name of `pytest_vllm.facts.capabilities.CAPABILITIES`."""
     if value not in CAPABILITIES:
         raise PydanticCustomError("choice", "{text}", {"text": unknown("capability", value, CAPABILITIES)})
+    return value
+
+
+def client(value: str) -> str:
+    """A client that the bundled suite runs: an id of `fixtures/cases/clients.json`."""
+    known = [str(row["id"]) for row in json.loads(case_file("clients").read_text("utf-8"))]
+    if value not in known:
+        raise PydanticCustomError("choice", "{text}", {"text": unknown("client", value, known)})
     return value
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.decide.verdict import Answer, Family, Verdict
 from pytest_vllm.report import causes as wording
 from pytest_vllm.report import summary
+from pytest_vllm.report.clients import client_lines
 from pytest_vllm.report.evidence import rerun
 from pytest_vllm.report.record import DID_NOT_BOOT
 from pytest_vllm.report.redaction import redactor_for, scrub
@@ -77,6 +78,7 @@ def detail_lines(
     if brief and len(named) > BRIEF:
         named[BRIEF:] = [f"{'':{LABEL}}… {len(named) - BRIEF} more lines in report.html"]
     lines += named
+    lines += client_lines(map(vars, results), style)
     lines += _comparisons(record, redactor, style)
     return [*lines, *_phases(record, redactor, style)]
 

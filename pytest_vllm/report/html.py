@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from pytest_vllm.decide.verdict import Family, Verdict
 from pytest_vllm.report.causes import MOST_CAUSES
+from pytest_vllm.report.clients import client_rows
 from pytest_vllm.report.evidence import Exhibit
 from pytest_vllm.report.failure import answer_text
 from pytest_vllm.report.plots import plots
@@ -73,6 +74,7 @@ def render(document: Mapping[str, Any]) -> str:
         order=[str(verdict) for verdict in ORDER],
         columns={str(verdict): word for verdict, word in COLUMNS.items()},
         legend=LEGEND,
+        clients=client_rows(every),
         not_run=[(names(group.checks), group.reason) for group in by_reason(not_run)],
         phases_text=[phase_text(Phase(**phase)) for phase in document["phases"]],
         plots={

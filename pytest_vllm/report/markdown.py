@@ -14,6 +14,7 @@ from urllib.parse import quote
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report import summary
 from pytest_vllm.report.causes import MOST_CAUSES
+from pytest_vllm.report.clients import client_rows
 from pytest_vllm.report.evidence import Exhibit
 from pytest_vllm.report.excerpt import Line
 from pytest_vllm.report.failure import exhibit_lines
@@ -188,7 +189,10 @@ def _exhibit(values: Mapping[str, Any]) -> Exhibit:
 
 def _tail(document: Mapping[str, Any]) -> list[str]:
     rows = document["results"]
-    blocks = []
+    seen = [
+        f"- {plain(row['client'])}: {plain(clip(row['verdict'], 2 * WIDTH))}" for row in client_rows(rows)
+    ]
+    blocks = [f"### Clients: {len(seen)}\n\n" + "\n".join(seen)] if seen else []
     not_run = [(row["reason"], row["check"]) for row in rows if row["verdict"] == Verdict.NOT_RUN]
     groups = [
         f"- {plain(summary.names(group.checks))}: {plain(clip(printable(group.reason), 2 * WIDTH))}"

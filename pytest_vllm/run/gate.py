@@ -12,7 +12,7 @@ from pytest_vllm.run.context import Demand
 from pytest_vllm.run.explore import explored
 from pytest_vllm.run.plan import measures_for
 from pytest_vllm.run.state import RUN_FILE, write_state
-from pytest_vllm.run.steps import benched, measured, probed, recorded, restarted
+from pytest_vllm.run.steps import benched, measured, probed, recorded, restarted, with_clients
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +72,7 @@ class Gate:
             raise
         self._open[name], self.states[name] = booted, state
         exploring = () if name in self.aside else (explored,)
-        for step in (recorded, measured, *exploring, benched, restarted):
+        for step in (recorded, with_clients, measured, *exploring, benched, restarted):
             try:
                 state = self.states[name] = step(booted, state, demand)
             except Interrupted as signal:

@@ -70,8 +70,15 @@ def plan_for(wants: Mapping[str, Wanted], server: Server, *, restarted: bool = F
     return [
         planned
         for planned, spec in specs
-        if spec.restarted is restarted and not (spec.first or spec.afterwards or spec.explores)
+        if spec.restarted is restarted
+        and not (spec.first or spec.afterwards or spec.program or spec.explores)
     ]
+
+
+def programs_of(wants: Mapping[str, Wanted], server: Server) -> list[Planned]:
+    """What somebody's clients are to perform."""
+    able = [one for one in wants.values() if any(all(map(server.can, needs)) for needs in one.needs)]
+    return [one.planned for one in able if one.planned.spec.program]
 
 
 def afterwards(wants: Mapping[str, Wanted], server: Server, recorded: Sequence[Recording]) -> list[Planned]:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_vllm.launch.signals import noting
 from pytest_vllm.run.aside import Latest
 from pytest_vllm.run.bench import REHEARSAL, measure_all, second_opinion
-from pytest_vllm.run.plan import afterwards, build, first_of, measures_for, plan_for, with_what_they_need
+from pytest_vllm.run.plan import (
+    afterwards,
+    build,
+    first_of,
+    measures_for,
+    plan_for,
+    programs_of,
+    with_what_they_need,
+)
 from pytest_vllm.run.probe import probe
 from pytest_vllm.run.recorder import record_all
 from pytest_vllm.run.restart import restart as start_again
@@ -102,6 +110,19 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     name = state.profile.name
     booted.run.spent("record", started, profile=name, exchanges=len(plan), concurrency=limit, **detail)
     return replace(state, died=died)
+
+
+def with_clients(booted: BootedServer, state: ServerState, demand: Demand) -> ServerState:
+    """Let real clients go through their steps, one after the other, where a check wants to see them."""
+    plan = [] if state.died else programs_of(demand.exchanges, state.server)
+    if not plan:
+        return state
+    from pytest_vllm.run.clients import run_clients  # noqa: PLC0415 - few runs have any
+
+    started, run = time.monotonic(), booted.run
+    detail = run_clients(state, plan, run.redactor, run.progress)
+    run.spent("clients", started, profile=state.profile.name, **detail)
+    return replace(state, died=booted.death())
 
 
 def measured(booted: BootedServer, state: ServerState, demand: Demand) -> ServerState:

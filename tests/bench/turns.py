@@ -20,12 +20,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.compare.figures import paired
 from pytest_vllm.declare.exchanges import CASE_SETS
 from pytest_vllm.declare.measurements import planned
 from pytest_vllm.face.collection import exchange_modules
 from pytest_vllm.launch.ports import LOOPBACK, free_port
 from pytest_vllm.profile.model import Profile, ServerPart
+from pytest_vllm.report.compare.figures import paired
 from pytest_vllm.report.progress import Progress
 from pytest_vllm.run.interleaved import interleaved
 from pytest_vllm.run.probe import probe

@@ -28,7 +28,6 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "cli": (
         "`pytest-vllm`: inspects profiles, checks, defects; cleans up",
         (
-            "compare",
             "decide",
             "face",
             "facts",
@@ -44,7 +43,6 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "face": (
         "all that touches pytest: collection, fixtures, hooks, what a run prints",
         (
-            "compare",
             "decide",
             "declare",
             "facts",
@@ -74,13 +72,9 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
             "wire",
         ),
     ),
-    "compare": (
-        "a run's extract, and what differs between two of them",
-        ("decide", "facts", "measure", "wire"),
-    ),
     "report": (
-        "a run as terminal, HTML, Markdown, JSON and JUnit",
-        ("decide", "declare", "facts", "locate", "profile", "wire"),
+        "a run as terminal, HTML, Markdown, JSON and JUnit; its extract, and what differs between two",
+        ("decide", "declare", "facts", "locate", "measure", "profile", "wire"),
     ),
     "declare": (
         "what suites and own tests declare and see",
@@ -104,7 +98,7 @@ ALONE = ("decide.verdict", "decide.baseline", "wire.metrics", "wire.sse", "measu
 MAY_STILL = {"decide.baseline": ("decide.verdict",)}
 
 #: The parts at the upper levels (suites and tools among them), and the import edges between them, at most.
-PARTS, EDGES = 21, 95
+PARTS, EDGES = 20, 90
 
 #: Suite -> the suites that it is made of; every other one stands alone. Exploring has no oracles of its own.
 BETWEEN_SUITES: dict[str, tuple[str, ...]] = {"suites.explore": ("suites.oracle",)}

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACKAGE = modules("pytest_vllm")
-SUITES = modules("suites")
+#: Clients' scripts are programs of other environments, and no suites.
+SCRIPTS = ("suites", "clients", "scripts")
+SUITES = [path for path in modules("suites") if path.parts[:3] != SCRIPTS]
 TOOLS = modules("tools")
 TABLES = "tests/contract/layers.py"
 
@@ -107,6 +109,12 @@ def test_the_house_stays_small() -> None:
     """Few parts at the upper levels, few arrows between them: a reader can hold them all."""
     assert len({*LAYERS, "suites", "tools"}) <= PARTS
     assert len(edges()) <= EDGES
+
+
+@pytest.mark.parametrize("path", [path for path in modules("suites") if path.parts[:3] == SCRIPTS], ids=str)
+def test_a_clients_script_imports_nothing_of_ours(path: Path) -> None:
+    """It runs where a client is installed and pytest-vllm may not be."""
+    assert [one.module for one in read(path) if one.within("pytest_vllm", "suites", "pytest")] == []
 
 
 @pytest.mark.parametrize("path", SUITES, ids=str)

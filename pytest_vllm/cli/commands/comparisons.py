@@ -36,8 +36,8 @@ def compare(given: Namespace) -> int:
     Exit status: 0 when nothing breaks clients, 1 when something does, 4 when the runs cannot be read or
     compared. Behaviour and speed are reported and do not change it.
     """
-    from pytest_vllm.compare.comparison import NotComparableError
-    from pytest_vllm.compare.comparison import compare as compared
+    from pytest_vllm.report.compare.comparison import NotComparableError
+    from pytest_vllm.report.compare.comparison import compare as compared
     from pytest_vllm.report.compared import markdown, text
     from pytest_vllm.report.tables import print_json
 
@@ -67,8 +67,8 @@ def compare(given: Namespace) -> int:
 
 def _extract(word: str, given: Namespace) -> tuple[dict[str, Any], str]:
     """What a person named, and the profile that the name holds."""
-    from pytest_vllm.compare import kept
-    from pytest_vllm.compare.extract import ExtractError
+    from pytest_vllm.report.compare import kept
+    from pytest_vllm.report.compare.extract import ExtractError
 
     profile, colon, last = word.rpartition(":")
     try:
@@ -109,9 +109,9 @@ def history(given: Namespace) -> int:
 
     Changes are found among all runs that the history keeps (200), whatever is shown.
     """
-    from pytest_vllm.compare import history as past
-    from pytest_vllm.compare import kept
     from pytest_vllm.profile.words import unknown
+    from pytest_vllm.report.compare import history as past
+    from pytest_vllm.report.compare import kept
     from pytest_vllm.report.past import lines
     from pytest_vllm.report.tables import print_json
 
@@ -156,7 +156,7 @@ def waive(given: Namespace) -> int:
     """
     import sys
 
-    from pytest_vllm.compare.waivers import undecided
+    from pytest_vllm.report.compare.waivers import undecided
 
     part = _one_profile(given)
     found = _proposals(part, given)
@@ -193,8 +193,8 @@ def _one_profile(given: Namespace) -> dict[str, Any]:
 def _proposals(part: dict[str, Any], given: Namespace) -> list[Any]:
     import datetime as dt
 
-    from pytest_vllm.compare.waivers import UntrackedError, proposals
     from pytest_vllm.profile import values
+    from pytest_vllm.report.compare.waivers import UntrackedError, proposals
 
     try:
         issue = values.issue(given.issue) if given.issue else ""

@@ -142,6 +142,36 @@ def test_altered_logs(alter: Callable[[list[str]], list[str]]) -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize(
+    "alter",
+    [
+        coloured,
+        composed,
+        journalled,
+        podded,
+        stored,
+        stamped,
+        written,
+        relayed,
+        escaped,
+        framed,
+        noisy,
+        moved,
+    ],
+    ids=lambda one: one.__name__,
+)
+def test_altered_excerpts(alter: Callable[[list[str]], list[str]]) -> None:
+    """Nor of the few lines of a public thread."""
+    wrong = {}
+    for case in UNSEEN:
+        lines, hung = [line for line in case["log"].splitlines() if line.strip()], case.get("hung")
+        expected, found = diagnose(lines, hung=hung), diagnose(alter(lines), hung=hung)
+        if (found.sure, found.cause) != (expected.sure, expected.cause):
+            wrong[case["thread"]] = (found.cause, expected.cause)
+
+    assert not wrong
+
+
 def test_an_earlier_start_is_not_this_one() -> None:
     """The last start that failed counts."""
     wrong = {}

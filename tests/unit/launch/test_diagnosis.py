@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_vllm.cli import main
+from pytest_vllm.launch.areas import areas
 from pytest_vllm.launch.causes import causes
 from pytest_vllm.launch.diagnosis import Sure, diagnose
 from pytest_vllm.launch.kinds import kinds
@@ -93,6 +94,18 @@ def test_an_idle_server_does_not_hang() -> None:
 
     assert diagnose([*lines, load.format(0), *4 * [line]]).sure is Sure.NO_FAULT
     assert diagnose([*lines, load.format(1), *4 * [line]]).cause == "collective-hang"
+
+
+def test_probes_beside_a_hang() -> None:
+    """The front end goes on answering them, and telling that nothing comes."""
+    line = "(EngineCore pid=7) INFO 11-27 20:50:01 [x.py:1] No available shared memory broadcast block found"
+    load = "(APIServer pid=3) INFO 11-27 20:50:01 [x] Avg generation throughput: {} tokens/s, Running: 1 reqs"
+    probe = '(APIServer pid=3) INFO:     10.0.0.7:51000 - "GET /health HTTP/1.1" 200 OK'
+    hangs = [*lines_of(FOLDER / "healthy.log"), load.format("9.1"), *3 * [line, load.format("0.0"), probe]]
+
+    assert diagnose(hangs).cause == "collective-hang"
+    assert diagnose([*hangs, ANSWERED]).sure is Sure.NO_FAULT
+    assert diagnose([*hangs, load.format("9.1")]).sure is Sure.NO_FAULT
 
 
 REFUSED = (
@@ -185,6 +198,8 @@ def table() -> str:
     rows = {cause.id: cause.means for cause in causes()}
     for kind in kinds():
         rows.setdefault(kind.cause.id, kind.cause.means)
+    for area in areas():
+        rows.setdefault(area.cause.id, area.cause.means)
     body = [f"| `{name}` | {means.replace('|', '/')} |" for name, means in sorted(rows.items())]
     return "\n".join(["| Cause | What it means |", "| --- | --- |", *body])
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from pytest_vllm.compare.comparison import compare
 from pytest_vllm.report import html, markdown
 from pytest_vllm.report.answer import detail_lines
+from pytest_vllm.report.compare.comparison import compare
 from pytest_vllm.report.json_report import schema
 from tests.golden.sample_runs import go
-from tests.unit.compare.runs import chat, part_of, run_of
+from tests.unit.report.compare.runs import chat, part_of, run_of
 from tests.unit.report.documents import HOSTILE, document
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import pytest
 
-from pytest_vllm.compare.comparison import compare
-from pytest_vllm.compare.difference import Difference, Weight
 from pytest_vllm.decide.verdict import Decision, Family, Level, Result, Verdict, decide
 from pytest_vllm.profile.model import Waiver
 from pytest_vllm.report import junit, terminal
+from pytest_vllm.report.compare.comparison import compare
+from pytest_vllm.report.compare.difference import Difference, Weight
 from pytest_vllm.report.evidence import ACCOUNTABLE
 from pytest_vllm.report.record import BootFailure, Phase, RunRecord, ServerRun
 from pytest_vllm.report.write import write_all
@@ -22,7 +22,7 @@ from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.redact import Redactor
 from pytest_vllm.wire.server import Capability, Server
 from tests.golden.sample_parts import SENT, STARTED
-from tests.unit.compare.runs import part_of, run_of
+from tests.unit.report.compare.runs import part_of, run_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

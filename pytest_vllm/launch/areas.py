@@ -1,0 +1,97 @@
+"""The table of vLLM's parts, `areas.toml`: where an error was raised of which nothing else is known."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_vllm.launch.causes import Cause
+from pytest_vllm.launch.phases import STARTED, STARTING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_vllm.launch.tracebacks import Raised
+
+_NEVER = re.compile(r"(?!)")
+_TAIL = re.compile(r".*/(?:site|dist)-packages/|.*?/(?=vllm/)|.*/(?=[^/]+/[^/]+$)")
+_ENGINE = re.compile(r"Engine|Worker|Ray", re.IGNORECASE)
+#: Errors that say what the surroundings did, wherever they were raised.
+_OUTSIDE = re.compile(r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|ExceptionGroup")
+
+#: Raised by Python's own library when the machine, a file or a user is not as expected.
+_LIBRARY = re.compile(
+    r"/python3\.\d+/(?:os|getpass|socket|subprocess|ssl|shutil|pathlib\w*|tempfile|ctypes|urllib|http|zipfile"
+    r"|importlib|json|multiprocessing|pwd|signal)\b(?!.*(?:site|dist)-packages)"
+)
+
+
+@dataclass(frozen=True)
+class Area:
+    """A part of vLLM.
+
+    Args:
+        cause: its id and next steps; `means` is a sentence that holds for every error there.
+        frame: searched in one `file:function`.
+        part: its name in a sentence.
+    """
+
+    cause: Cause
+    frame: re.Pattern[str]
+    part: str
+
+
+@cache
+def areas() -> tuple[Area, ...]:
+    """The table, in order: of two that fit the same frame the earlier one counts."""
+    table = tomllib.loads(Path(__file__).with_name("areas.toml").read_text("utf-8"))
+    return tuple(_area(row) for row in table["area"])
+
+
+def fault_in(errors: Iterable[Raised], phase: str) -> tuple[Raised, Cause] | None:
+    """The error that began it, with the part of vLLM that raised it; None when its frames do not say.
+
+    Args:
+        errors: what a log names, in its order. An engine's own error counts before a front end's, which may
+            be about a single request.
+        phase: how far the start came.
+    """
+    own = [one for one in errors if not one.wrapper]
+    one = next((one for one in own if _ENGINE.search(one.process)), own[0] if own else None)
+    if one is None or _OUTSIDE.search(one.error) or _LIBRARY.search("".join(one.frames[-1:])):
+        return None
+    if phase == STARTED and one.process.startswith("APIServer"):
+        return None  # a request that it refused, or failed at: the server goes on
+    for frame in reversed(one.frames):
+        area = next((area for area in areas() if area.frame.search(frame)), None)
+        if area is not None:
+            means = f"{area.part} failed: {_short(one.error)} in {_TAIL.sub('', frame)}{_while(phase)}"
+            return one, replace(area.cause, means=f"{means}. The log names no reason that is known")
+    return None
+
+
+def _short(error: str) -> str:
+    return error.rpartition(".")[2]
+
+
+def _while(phase: str) -> str:
+    if phase == STARTING:
+        return ""
+    return ", after the server had started" if phase == STARTED else f", while {phase}"
+
+
+def _area(row: dict[str, str]) -> Area:
+    cause = Cause(
+        id=row["id"],
+        pattern=_NEVER,
+        means=f"{row['part']} failed for a reason that is not known; the error's class and file are told",
+        tries=tuple(row["try"]),
+        symptom=True,
+        example="",
+        source=row["source"],
+    )
+    return Area(cause, re.compile(row["frame"]), row["part"])

@@ -1,0 +1,148 @@
+"""Fields, events and outcomes: what breaks clients is told, what a model happens to say is not."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_vllm.report.compare.difference import Weight
+from pytest_vllm.report.compare.shapes import differences
+from tests.unit.report.compare.runs import answer, chat, part_of, stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_vllm.report.compare.difference import Difference
+    from pytest_vllm.wire.recording import Recording
+
+
+def found(before: Iterable[Recording], after: Iterable[Recording]) -> list[Difference]:
+    return list(differences(part_of(before)["observed"], part_of(after)["observed"]))
+
+
+def heavy(before: Iterable[Recording], after: Iterable[Recording]) -> list[Difference]:
+    return [one for one in found(before, after) if one.weight is not Weight.INFO]
+
+
+def chats(number: int = 6, **message: Any) -> list[Recording]:
+    return [chat(f"a.c{n}", "x", **message) for n in range(number)]
+
+
+def test_a_renamed_field_breaks_clients_and_names_both() -> None:
+    (one,) = heavy(chats(reasoning_content="so"), chats(reasoning="so"))
+
+    assert (one.weight, one.area) == (Weight.BREAKS, "fields")
+    assert "'reasoning_content' became 'reasoning'" in one.what
+    assert "get nothing" in one.means
+
+
+def test_a_field_of_every_answer_that_is_gone_breaks_clients() -> None:
+    (one,) = heavy(chats(refusal=None), chats())
+
+    assert (one.weight, one.before, one.after) == (Weight.BREAKS, "in 6 of 6 answers", "")
+
+
+def test_a_field_that_one_answer_of_many_had_may_be_gone_by_chance() -> None:
+    assert heavy([*chats(), chat("a.other", "x", tool_calls=[{"id": "c"}])], chats(7)) == []
+
+
+def test_elements_of_a_list_that_is_empty_this_time_are_not_gone() -> None:
+    called = [*chats(tool_calls=[]), chat("a.other", "x", tool_calls=[{"id": "c", "type": "function"}])]
+
+    assert heavy(called, chats(7, tool_calls=[])) == []
+
+
+def test_a_new_field_is_for_information() -> None:
+    (one,) = found(chats(), chats(annotations=None))
+
+    assert (one.weight, one.before) == (Weight.INFO, "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ({"n": 1}, {"n": "1"}, "type of .n"),
+        ({"n": 1}, {"n": 1.5}, "type of .n"),
+        ({"n": {}}, {"n": []}, "type of .n"),
+    ],
+)
+def test_another_type_breaks_clients(before: Any, after: Any, what: str) -> None:
+    one = heavy([answer("a.x", before)], [answer("a.x", after)])
+
+    assert [(d.weight, d.what.startswith(what)) for d in one] == [(Weight.BREAKS, True)]
+
+
+def test_a_field_that_is_always_empty_now_breaks_clients() -> None:
+    (one,) = heavy(chats(reasoning="so"), chats(reasoning=None))
+
+    assert one.weight is Weight.BREAKS
+    assert "empty" in one.means
+
+
+def test_another_object_name_breaks_clients() -> None:
+    (one,) = heavy([answer("a.x", {"object": "list"})], [answer("a.x", {"object": "page"})])
+
+    assert (one.weight, one.before, one.after) == (Weight.BREAKS, "list", "page")
+
+
+def test_events_in_another_order_are_behaviour() -> None:
+    said, thought = {"content": "x"}, {"reasoning": "so"}
+    (one,) = heavy([stream("a.s", thought, said)], [stream("a.s", said, thought)])
+
+    assert (one.weight, one.area) == (Weight.BEHAVIOUR, "events")
+
+
+def test_an_order_that_varied_before_says_nothing() -> None:
+    said, thought = {"content": "x"}, {"reasoning": "so"}
+    both = [stream("a.s", thought, said), stream("a.t", said, thought)]
+
+    assert heavy(both, both[:1]) == []
+
+
+def test_a_stream_without_its_end_mark_breaks_clients() -> None:
+    (one,) = heavy([stream("a.s", {"content": "x"})], [stream("a.s", {"content": "x"}, done=False)])
+
+    assert (one.weight, one.after) == (Weight.BREAKS, "never comes")
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "weight"),
+    [
+        (200, 400, Weight.BREAKS),
+        (200, 500, Weight.BREAKS),
+        (400, 200, Weight.BEHAVIOUR),
+        (400, 500, Weight.BEHAVIOUR),
+    ],
+)
+def test_requests_with_another_outcome(was: int, now: int, weight: Weight) -> None:
+    one, other = (
+        [answer(f"a.r[{n}]", {"error": {}} if status >= 400 else {}, status=status) for n in range(3)]
+        for status in (was, now)
+    )
+    (told,) = [d for d in found(one, other) if d.area == "requests"]
+
+    assert (told.weight, told.before, told.after) == (weight, str(was), str(now))
+    assert told.what.startswith("3 requests")
+
+
+def test_a_request_that_the_other_run_did_not_send_says_nothing() -> None:
+    assert found([answer("a.r", {"error": {}}, status=400)], [answer("b.r", {})]) == []
+
+
+def test_ids_times_texts_and_the_order_of_requests_are_not_differences() -> None:
+    """A against A: everything that changes from run to run of one server."""
+    drawn = random.Random(1)  # noqa: S311 - a test's own
+
+    def once() -> list[Recording]:
+        rows = [chat(f"a.c{n}", f"text {drawn.random()}", id_=f"{drawn.random()}") for n in range(20)]
+        rows += [
+            stream(f"a.s{n}", {"role": "assistant"}, *[{"content": "x"}] * drawn.randint(1, 9))
+            for n in range(9)
+        ]
+        rows = [row.with_response(sent=drawn.random(), seconds=drawn.random()) for row in rows]
+        drawn.shuffle(rows)
+        return rows
+
+    assert found(once(), once()) == []
