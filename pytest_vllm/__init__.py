@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from pytest_vllm.declare.evals import Score
     from pytest_vllm.declare.exchanges import Case
+    from pytest_vllm.declare.explorations import Exploration, Explored, Fault, Finding, objection
     from pytest_vllm.declare.measurements import Measurements
     from pytest_vllm.declare.pictures import picture
     from pytest_vllm.declare.recordings import Recordings
@@ -71,8 +72,12 @@ __all__ = [
     "Case",
     "Decided",
     "Event",
+    "Exploration",
+    "Explored",
     "Family",
+    "Fault",
     "Figures",
+    "Finding",
     "Goal",
     "Interval",
     "Kind",
@@ -107,6 +112,7 @@ __all__ = [
     "near_tie",
     "need",
     "not_json",
+    "objection",
     "observe",
     "only_if",
     "parting",
@@ -128,7 +134,11 @@ _HOMES = {
     "Case": "declare.exchanges",
     "Decided": "measure.measured",
     "Event": "wire.sse",
+    "Exploration": "declare.explorations",
+    "Explored": "declare.explorations",
     "Family": "decide.verdict",
+    "Fault": "declare.explorations",
+    "Finding": "declare.explorations",
     "Figures": "profile.derived",
     "Goal": "measure.workload",
     "Interval": "measure.statistics",
@@ -162,6 +172,7 @@ _HOMES = {
     "measurement": "face.decorators",
     "near_tie": "declare.answers",
     "not_json": "declare.answers",
+    "objection": "declare.explorations",
     "parting": "declare.answers",
     "picture": "declare.pictures",
     "regressed": "measure.against",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MUST, SHOULD, INFO = Level.MUST, Level.SHOULD, Level.INFO
 CONFORMANCE, CAPABILITY = Family.CONFORMANCE, Family.CAPABILITY
 PERFORMANCE, ENVIRONMENT = Family.PERFORMANCE, Family.ENVIRONMENT
-TIERS = ("smoke", "gate", "soak")
+TIERS = ("smoke", "gate", "soak", "explore")
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 _observed: ContextVar[dict[str, str] | None] = ContextVar("observed", default=None)

@@ -42,6 +42,7 @@ class ExchangeSpec:
         anyway: sent although the server lacks what the request needs: its refusal is what is judged.
         spread: sent between the others, early and late alike, instead of where its length puts it.
         afterwards: `build` takes what was `recorded`, all of it, and gives the requests that follow from it.
+        explores: `build` gives an `Exploration` instead of a request: "drawn" at random, or "known" failures.
         program: somebody's client performs it, in a process of its own; the request says which and how.
     """
 
@@ -56,6 +57,7 @@ class ExchangeSpec:
     anyway: bool = False
     spread: bool = False
     afterwards: bool = False
+    explores: str = ""
     program: bool = False
 
 
@@ -96,6 +98,7 @@ def declared(
     anyway: bool = False,
     spread: bool = False,
     afterwards: bool = False,
+    explores: str = "",
     program: bool = False,
 ) -> tuple[str, ...]:
     """Register an exchange; returns the names of the cases and exchanges that `build` takes.
@@ -122,6 +125,7 @@ def declared(
         anyway,
         spread,
         afterwards,
+        explores,
         program,
     )
     return names

@@ -56,7 +56,8 @@ def _changes(options: Options) -> Iterator[str]:
         "hardware": options.hardware,
         "tool-parser": options.tool_parser,
         "reasoning-parser": options.reasoning_parser,
-        "tier": options.tier if options.tier == "soak" else None,  # others are within what a check needs
+        # others are within what a check needs
+        "tier": options.tier if options.tier in ("soak", "explore") else None,
     }
     yield from (f"--vllm-{option}={value}" for option, value in changes.items() if value)
     yield from (f"--vllm-defect={defect}" for defect in options.defects)

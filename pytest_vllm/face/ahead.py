@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.face.items import measured_by, spec_of, wanted
 from pytest_vllm.face.selection import profile_of
-from pytest_vllm.run.forecast import forecast, last_recording, load_seconds
+from pytest_vllm.run.forecast import (
+    expected_server,
+    explored_requests,
+    forecast,
+    last_recording,
+    load_seconds,
+)
+from pytest_vllm.run.regressions import file_of, read
 from pytest_vllm.run.steps import DEFAULT_CONCURRENCY, REHEARSED_CONCURRENCY
 
 if TYPE_CHECKING:
@@ -31,9 +38,11 @@ def plan_lines(session: GateSession, items: Sequence[pytest.Item]) -> Iterator[s
         limit = session.options.concurrency or min(batch if isinstance(batch, int) else 8, most)
         asked = session.options
         seconds = load_seconds(profile, asked.tier, asked=bool(asked.checks))
-        made = forecast(profile, wanted(mine), measured_by(mine), limit, seconds)
+        wants = wanted(mine)
+        made = forecast(profile, wants, measured_by(mine), limit, seconds)
         checks = sum(1 for item in mine if spec_of(item))
         yield from _lines(profile, made, f"tier {asked.tier}: {checks} checks", _last(session, name))
+        yield from _explored(session, profile, limit, {one.planned.spec.explores for one in wants.values()})
 
 
 def _lines(
@@ -54,6 +63,18 @@ def _lines(
     if made.measurements:
         yield f"  measure  {made.measurements} loads, {_seconds(made.seconds)} at most"
     yield f"  counted for a server that can do {able}; a start takes {_seconds(profile.boot.timeout)} at most"
+
+
+def _explored(session: GateSession, profile: Profile, limit: int, explores: set[str]) -> Iterator[str]:
+    """What was not written down by anybody: regressions of the profile, and what is drawn."""
+    file = file_of(session.rootdir, profile.name)
+    rows = len(read(file, expected_server(profile))[0])
+    if "known" in explores and rows:
+        yield f"  again    {rows} regressions of {file.parent.name}/{file.name}"
+    if "drawn" in explores:
+        seconds = session.options.explore_seconds or profile.explore.budget
+        about = explored_requests(seconds, limit)
+        yield f"  explore  {_seconds(seconds)} of requests drawn at random, about {about:,}"
 
 
 def _last(session: GateSession, profile: str) -> tuple[str, dict[str, Any]] | None:

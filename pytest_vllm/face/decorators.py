@@ -77,6 +77,7 @@ def exchange(
     anyway: bool = False,
     spread: bool = False,
     afterwards: bool = False,
+    explores: str = "",
     program: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare an exchange; the decorated name becomes a pytest fixture that gives its Recording.
@@ -84,7 +85,8 @@ def exchange(
     An exchange is a function from the server (and earlier recordings) to a Request. Parameters named like
     other exchanges are its dependencies: it is built and sent once those have been recorded. One that is
     asked `afterwards` takes `recorded`, every recording so far, and gives any number of requests; each is
-    recorded once, under the exchange's id with a checksum of the request in brackets. One that is a
+    recorded once, under the exchange's id with a checksum of the request in brackets. One that `explores`
+    gives an `Exploration`, and no request. One that is a
     `program` is performed by somebody's client (`run/clients.py`).
     """
 
@@ -99,6 +101,7 @@ def exchange(
             anyway=anyway,
             spread=spread,
             afterwards=afterwards,
+            explores=explores,
             program=program,
         )
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import openai
 
     from pytest_vllm.decide.baseline import Baseline
+    from pytest_vllm.declare.explorations import Explored
     from pytest_vllm.declare.measurements import Measurements
     from pytest_vllm.declare.recordings import Recordings
     from pytest_vllm.face.session import GateSession
@@ -161,6 +162,16 @@ def vllm_again(vllm_session: GateSession, vllm_profile_name: str) -> Recordings:
     from pytest_vllm.wire.store import RecordingStore  # noqa: PLC0415
 
     return Recordings(RecordingStore(vllm_session.state(vllm_profile_name).folder / "recordings-again"))
+
+
+@pytest.fixture(scope="session")
+def vllm_explored(vllm_session: GateSession, vllm_profile_name: str) -> Explored:
+    """What was asked at random, or again because it had failed; nothing where neither was done."""
+    from pytest_vllm.declare.explorations import EXPLORED, Explored, read_explored  # noqa: PLC0415
+    from pytest_vllm.wire.store import RecordingStore  # noqa: PLC0415
+
+    folder = vllm_session.state(vllm_profile_name).folder
+    return read_explored(folder, RecordingStore(folder / EXPLORED)) or Explored()
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_vllm.face.session import GateSession
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 SESSION: pytest.StashKey[GateSession] = pytest.StashKey()
 #: The mark of a check, and the parameter through which several profiles reach the items.
 MARK, PROFILE_PARAM = "vllm_check", "vllm_profile_name"
-TIERS = ("smoke", "gate", "soak")
+TIERS = ("smoke", "gate", "soak", "explore")
+#: Tier -> the tiers whose checks it runs; exploring needs no soak.
+INCLUDES = {
+    **{tier: TIERS[: at + 1] for at, tier in enumerate(TIERS)},
+    "explore": ("smoke", "gate", "explore"),
+}
 #: What face/fixtures.py provides where a server was asked for.
 FIXTURES = (
     "vllm_again",
@@ -26,6 +33,7 @@ FIXTURES = (
     "vllm_client",
     "vllm_client_runs",
     "vllm_death",
+    "vllm_explored",
     "vllm_figures",
     "vllm_http",
     "vllm_live_server",
@@ -73,6 +81,8 @@ class Options:
     tool_parser: str | None = None
     reasoning_parser: str | None = None
     tier: str = "gate"
+    explore_seconds: float | None = None
+    explore_seed: int | None = None
     checks: tuple[str, ...] = ()
     concurrency: int | None = None
     report: Path = Path(".vllm")
@@ -166,7 +176,18 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add.one("tool-parser", "override the profile's --tool-call-parser", metavar="NAME")
     add.one("reasoning-parser", "override --reasoning-parser; `none` serves without one", metavar="NAME")
-    add.one("tier", "run checks up to this tier (default gate)", choices=TIERS)
+    add.one(
+        "tier",
+        "run checks up to this tier (default gate); explore: the gate, then requests drawn at random",
+        choices=TIERS,
+    )
+    add.one(
+        "explore-seconds",
+        "how long --vllm-tier=explore draws requests, instead of the profile's (default 120)",
+        type=_seconds,
+        metavar="S",
+    )
+    add.one("explore-seed", "draw the requests that a run with this seed drew", type=_seed, metavar="N")
     add.many("check", "run only checks with this id or id prefix", "ID")
     help_ = "exchanges recorded at once (default: max-num-seqs, at most 16)"
     add.one("concurrency", help_, type=_positive, metavar="N")
@@ -219,6 +240,8 @@ def read_options(config: pytest.Config) -> Options:
         tool_parser=read("tool-parser"),
         reasoning_parser=read("reasoning-parser"),
         tier=read("tier") or "gate",
+        explore_seconds=read("explore-seconds"),
+        explore_seed=read("explore-seed"),
         checks=tuple(read("check") or ()),
         concurrency=read("concurrency"),
         report=report if report.is_absolute() else config.rootpath / report,
@@ -306,8 +329,8 @@ def _reader(config: pytest.Config) -> Any:
         if given is not None:
             return given
         value = config.getini(_dest(name))
-        if name == "concurrency" and value:
-            return _positive(value)
+        if name in READ and value:
+            return READ[name](value)
         return value or None
 
     return read
@@ -321,3 +344,27 @@ def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer (for instance 8)")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 86400:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds (for instance 120)")
+    return seconds
+
+
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number (for instance 4711)")
+    return int(text)
+
+
+#: How options that are numbers are read from an ini file.
+READ: dict[str, Callable[[str], float]] = {
+    "concurrency": _positive,
+    "explore-seconds": _seconds,
+    "explore-seed": _seed,
+}

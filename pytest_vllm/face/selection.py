@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from pytest_vllm.face.items import check_key, params_of, spec_of
-from pytest_vllm.face.options import PROFILE_PARAM, TIERS
+from pytest_vllm.face.options import INCLUDES, PROFILE_PARAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ def select(
         matching = [asked for asked in options.checks if spec is not None and asks_for(asked, item, spec)]
         fits = spec is None or profile is None or _meant(profile(item), item, spec)
         chosen = bool(matching) if options.checks else fits
-        in_tier = spec is None or TIERS.index(spec.tier) <= TIERS.index(options.tier)
+        in_tier = spec is None or spec.tier in INCLUDES[options.tier]
         if in_tier:
             hit.update(matching)
         elif spec is not None:

@@ -177,6 +177,7 @@ class GateSession:
             self.redactor,
             progress,
             tier=asked.tier,
+            explore=(asked.explore_seconds, asked.explore_seed),
             asked=bool(asked.checks),
             concurrency=asked.concurrency,
             keep=asked.keep,

@@ -249,6 +249,15 @@ class MeasurePart(Part):
         return self
 
 
+class ExplorePart(Part):
+    """`[explore]`: requests drawn at random, in the tier of that name."""
+
+    budget: Duration = 120.0
+    """Seconds of drawing, asking and making simpler what failed."""
+    without: list[str] = Field(default_factory=list)
+    """What is not drawn: names of `suites/explore/space.py`, ids of `fixtures/cases/fields.json`."""
+
+
 class ExpectPart(Part):
     """`[expect]`: what must be there; an absent capability that is expected is a failure."""
 
@@ -300,6 +309,7 @@ class Profile(Part):
     boot: BootPart = Field(default_factory=BootPart)
     record: RecordPart = Field(default_factory=RecordPart)
     measure: MeasurePart = Field(default_factory=MeasurePart)
+    explore: ExplorePart = Field(default_factory=ExplorePart)
     expect: ExpectPart = Field(default_factory=ExpectPart)
     limits: Limits = Field(default_factory=Limits)
     waive: list[Waiver] = Field(default_factory=list)

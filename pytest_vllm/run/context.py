@@ -27,7 +27,8 @@ class RunContext:
         rootdir: where the person's own profiles, hardware and models lie.
         redactor: takes the secrets of every profile out of what is kept.
         progress: is given what happens.
-        tier: smoke, gate or soak.
+        tier: smoke, gate, soak or explore.
+        explore: seconds of exploration and its seed; None: the profile's, and a new one.
         asked: whether single checks were asked for.
         concurrency: exchanges recorded at once; None: what the server batches.
         keep: leave the servers running.
@@ -42,6 +43,7 @@ class RunContext:
     redactor: Redactor
     progress: Progress
     tier: str = "gate"
+    explore: tuple[float | None, int | None] = (None, None)
     asked: bool = False
     concurrency: int | None = None
     keep: bool = False

@@ -28,6 +28,8 @@ ALWAYS = {
 BYTES = 4
 #: Tokens a second of one request among several, where no earlier run of the profile says it.
 RATE = 20.0
+#: Tokens that a request of an exploration makes, about.
+EXPLORED_TOKENS = 40
 #: What a request costs beside its tokens, in seconds.
 EACH = 0.02
 
@@ -102,6 +104,11 @@ def forecast(
         concurrency,
         seconds,
     )
+
+
+def explored_requests(seconds: float, concurrency: int) -> int:
+    """About how many requests of an exploration a server answers in so many seconds, at `RATE`."""
+    return round(seconds * concurrency / (EXPLORED_TOKENS / RATE + EACH))
 
 
 def expected_server(profile: Profile) -> Server:

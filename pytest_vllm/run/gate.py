@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from pytest_vllm.launch.signals import Interrupted
 from pytest_vllm.run.booted import boot
 from pytest_vllm.run.context import Demand
+from pytest_vllm.run.explore import explored
 from pytest_vllm.run.plan import measures_for
 from pytest_vllm.run.state import RUN_FILE, write_state
 from pytest_vllm.run.steps import benched, measured, probed, recorded, restarted, with_clients
@@ -70,7 +71,8 @@ class Gate:
             booted.stack.close()
             raise
         self._open[name], self.states[name] = booted, state
-        for step in (recorded, with_clients, measured, benched, restarted):
+        exploring = () if name in self.aside else (explored,)
+        for step in (recorded, with_clients, measured, *exploring, benched, restarted):
             try:
                 state = self.states[name] = step(booted, state, demand)
             except Interrupted as signal:

@@ -70,7 +70,8 @@ def plan_for(wants: Mapping[str, Wanted], server: Server, *, restarted: bool = F
     return [
         planned
         for planned, spec in specs
-        if spec.restarted is restarted and not (spec.first or spec.afterwards or spec.program)
+        if spec.restarted is restarted
+        and not (spec.first or spec.afterwards or spec.program or spec.explores)
     ]
 
 

@@ -67,7 +67,7 @@ def _tokens(
         if sampling.repetition and _repeats(ids, sampling.repetition):
             return ids, "repetition", "repetition_detected"
         if sampling.stop and len(ids) > sampling.min_tokens and len(ids) % 16 == 0:
-            tail = tokens.decode(ids[-96:])
+            tail = tokens.decode(ids[max(sampling.min_tokens, len(ids) - 96) :])  # before that none ends it
             if any(stop in tail for stop in sampling.stop):
                 break
     return ids, "length", None

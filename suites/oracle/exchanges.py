@@ -23,7 +23,7 @@ EXPLAINED = 24
 def oracle_count(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
     """How many tokens the run's prompts have, by the server's own tokenizer: one prompt of each kind."""
     kinds: set[tuple[object, ...]] = set()
-    for request in _counting(server, recorded):
+    for request in counting(server, recorded):
         if (kind := kind_of(request.path, request.json)) not in kinds:
             kinds.add(kind)
             yield request
@@ -32,10 +32,11 @@ def oracle_count(server: Server, recorded: Sequence[Recording]) -> Iterator[Requ
 @exchange("oracle.every-count", afterwards=True)
 def oracle_every_count(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
     """How many tokens every prompt of the run has, by the server's own tokenizer."""
-    return _counting(server, recorded)
+    return counting(server, recorded)
 
 
-def _counting(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
+def counting(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
+    """The requests that count the prompts of these answers."""
     for one in recorded:
         answer = answer_of(one)
         bodies = questions(answer.path, answer.asked, server) if answer else ""
@@ -48,6 +49,11 @@ def _counting(server: Server, recorded: Sequence[Recording]) -> Iterator[Request
 @exchange("oracle.explained", afterwards=True)
 def oracle_explained(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
     """A request whose answers differ, once more with its likeliest candidates."""
+    return explaining(server, recorded)
+
+
+def explaining(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
+    """The requests that list the candidates of answers that differ."""
     said = [answer for one in recorded if (answer := answer_of(one))]
     for group in list(filter(unexplained, across(said)))[:EXPLAINED]:
         path, asked = as_chat(group[0].path, group[0].asked)

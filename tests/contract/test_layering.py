@@ -8,7 +8,7 @@ import pytest
 
 import pytest_vllm
 from tests.contract.imports import ROOT, Import, imports_of, modules
-from tests.contract.layers import ALONE, EDGES, LAYERS, LAZY, MAY_STILL, PARTS, THIRD_PARTY
+from tests.contract.layers import ALONE, BETWEEN_SUITES, EDGES, LAYERS, LAZY, MAY_STILL, PARTS, THIRD_PARTY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +126,7 @@ def test_suites_import_the_public_names_alone(path: Path) -> None:
         f"{one.line}: {one.module}"
         for one in read(path)
         if (one.within("pytest_vllm") and one.module not in public)
-        or (one.within("suites") and not one.within(area))
+        or (one.within("suites") and not one.within(area, *BETWEEN_SUITES.get(area, ())))
         or one.within("pytest", "httpx", "openai", "docker")
     ]
 

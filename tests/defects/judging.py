@@ -11,6 +11,7 @@ import pytest
 
 from pytest_vllm.decide.verdict import Result, Verdict, grade
 from pytest_vllm.declare.exchanges import by_fixture_name, fixture_name, key_of
+from pytest_vllm.declare.explorations import Explored
 from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.declare.recordings import fitting
 from pytest_vllm.declare.wholeness import misread
@@ -57,6 +58,7 @@ class Check:
 
 
 NOTHING_MEASURED = Measurements(Path("nowhere"))
+NOTHING_EXPLORED = Explored()
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class View:
     timeline: tuple[Reading, ...] = ()
     measurements: Measurements = NOTHING_MEASURED
     baseline: Baseline | None = None
+    explored: Explored = NOTHING_EXPLORED
 
     @property
     def death(self) -> str:

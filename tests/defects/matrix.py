@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.defects.registry import Defect
 
 ROOT = Path(__file__).parents[2]
-#: Of a longer tier, or in need of clients: test_clients.py, test_restart.py and test_soak.py run them.
-ELSEWHERE = ("clients", "restart", "soak")
+#: Of a longer tier, or in need of clients: test_clients.py, test_explore.py, test_restart.py, test_soak.py.
+ELSEWHERE = ("clients", "explore", "restart", "soak")
 #: Processes at once. Many defects are waits: with three the cores idle for a quarter of the time.
 WORKERS = 4
 #: Defects that one process judges in turn over the same healthy recordings, and too few for recordings.

@@ -1,0 +1,1 @@
+"""Requests that nobody wrote down, judged by what holds of every answer."""

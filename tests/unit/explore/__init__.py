@@ -1,0 +1,1 @@
+"""Exploration: searching and making simpler with fakes, the file of regressions, judging."""
