@@ -66,6 +66,10 @@ OTHERS = {
         "a template that is not rendered",
         f"{_RENDER} | pytest --vllm-from=-",
     ),
+    "jinja": (
+        "a Jinja template that is not rendered",
+        "render it with what fills it in (ansible, jinja2), and pipe the result in: … | pytest --vllm-from=-",
+    ),
     "kustomization": ("a kustomization", "render it: kubectl kustomize . | pytest --vllm-from=-"),
     "ray-serve": ("a Ray Serve configuration", _LINE),
     "ray-cluster": ("a Ray cluster's configuration", _LINE),
@@ -120,8 +124,9 @@ BY_SUFFIX = {
     "env": "envfile",
     "log": "log",
     "tpl": "template",
-    "j2": "template",
-    "jinja": "template",
+    "j2": "jinja",
+    "jinja": "jinja",
+    "jinja2": "jinja",
     "diff": "diff",
     "patch": "diff",
     "pem": "key",
@@ -150,8 +155,9 @@ BY_TEXT = {
         _MULTI | re.IGNORECASE,
     ),
     "template": re.compile(
-        r"\{\{-?\s*(?:\.Values|\.Release|\.Chart|include\b|if\b|range\b|with\b|define\b|template\b)|\{%-?\s*\w+"
+        r"\{\{-?\s*(?:\.Values|\.Release|\.Chart|include\b|if\b|range\b|with\b|define\b|template\b)"
     ),
+    "jinja": re.compile(r"\{%-?\s*\w+"),
     "makefile": re.compile(r"^\.PHONY\s*:|^[A-Za-z][\w.-]*:[^\n=]*\n\t\S", _MULTI),
     "log": re.compile(
         r"\A(?:\S+ +\| )?(?:\([^)\n]*\) )?(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d"

@@ -114,6 +114,13 @@ def read_command(
     return draft
 
 
+#: Commands of an engine that start nothing.
+_IMAGES = re.compile(
+    r"`(?:docker|podman|nerdctl)(?: image| builder)?"
+    r" (?:buildx?|pull|push|tag|save|load|import|images?|rmi|inspect|login|prune)\b"
+)
+
+
 def _home(text: str, origin: Origin) -> str:
     return origin.home + text[1:] if text.startswith("~/") else text
 
@@ -139,6 +146,9 @@ def _none_but_others(origin: Origin, run: Run, found: list[Start]) -> None:
         ):
             what = f"{text} starts what an image holds"
             raise origin.problem(line, what, "give the vllm serve line that it stands for")
+        if "vllm" in text and _IMAGES.match(text):
+            what = f"{text} makes or moves an image, and starts no server"
+            raise origin.problem(line, what, "give the docker run line, or the file, that starts it")
         if "vllm" in text and text.startswith(("`ssh", "`docker", "`podman")):
             raise origin.problem(line, f"{text} starts vLLM elsewhere", "import what runs there")
     for one in run.starts:
