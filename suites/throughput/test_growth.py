@@ -1,4 +1,4 @@
-"""More streams: what all of them get together may not fall."""
+"""More streams: what all of them get together may not fall, and many of them get more than one does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ NEEDS = ("completions", "stream", "metrics")
 RATE = "aggregate-tok-s"
 #: What is left, at least, of the speed that fewer streams have. A full batch has some work of its own.
 LEFT = 0.75
+#: From so many streams on a batch must be worth something: how many times the tokens of one stream.
+MANY, GAIN = 8, 1.25
 
 
 @check("throughput.aggregate.grows", MUST, spec=CLIFF, family=PERFORMANCE, needs=NEEDS, tier="gate")
@@ -30,6 +32,22 @@ def test_grows(
 
         assert found.high >= LEFT, f"{told}: from some batch size on, steps take a slower way"
         need(found.value >= LEFT, f"{told}; {LEFT:g} times is the least")
+
+
+@check("throughput.aggregate.gains", MUST, spec=CLIFF, family=PERFORMANCE, needs=NEEDS, tier="gate")
+def test_gains(throughput_decode: Measured, throughput_aggregate: Measured) -> None:
+    """Eight streams or more get together clearly more tokens per second than one."""
+    many = throughput_aggregate.workload.streams
+    only_if(many >= MANY, f"{many} streams are few")
+    only_if(_like(throughput_decode, throughput_aggregate), "no load asks the same of one stream")
+    found = times(throughput_aggregate, throughput_decode, RATE)
+    told = (
+        f"{many} streams have {found.value:.3g} times ({found.low:.3g} to {found.high:.3g}) the tokens of one"
+    )
+    observe("against 1", told)
+
+    assert found.high >= GAIN, f"{told}: they are served one after the other"
+    need(found.value >= GAIN, f"{told}; {GAIN:g} times is the least")
 
 
 def _aggregates(measured: Measurements) -> list[Measured]:

@@ -45,6 +45,18 @@ def falls_when_full(seconds: float, engine: Engine) -> float:
     return seconds * 4 if len(engine.running) > 6 else seconds
 
 
+@defect(
+    "throughput.one-after-another",
+    on="step",
+    profile="rtxpro6000-bf16",
+    faults=["PERF-019"],
+    catches=["throughput.aggregate.gains"],
+)
+def one_after_another(seconds: float, engine: Engine) -> float:
+    """The sequences of a batch are computed one after the other: each waits for all."""
+    return seconds * max(len(engine.running), 1)
+
+
 slower(
     "throughput.chunked-prefill-hybrid",
     "Chunked prefill on a hybrid model costs nine tenths of the speed.",
