@@ -76,6 +76,7 @@ in_body(
     "The total of a response is one more than its parts.",
     (RESPONSES,),
     _response_total,
+    area="responses",
     catches=["oracle.tokens.total"],
 )
 in_body(
@@ -83,6 +84,7 @@ in_body(
     "An answer of 6, 13, 20 tokens that its limit ended is billed one less.",
     BOTH,
     _odd_length,
+    area="usage",
     catches=["oracle.tokens.length"],
 )
 in_body(
@@ -91,6 +93,7 @@ in_body(
     BOTH,
     _one_more,
     lambda asked: asks("logprobs")(asked) and asks("ignore_eos")(asked),
+    area="usage",
     catches=["oracle.tokens.listed"],
 )
 in_body(
@@ -99,6 +102,7 @@ in_body(
     BOTH,
     _free,
     asks("seed"),
+    area="usage",
     catches=["oracle.tokens.said"],
 )
 
@@ -181,6 +185,7 @@ in_body(
     "Over Messages an answer under a system prompt ends with OpenAI's reason.",
     (MESSAGES,),
     _old_reason,
+    area="messages",
     catches=["oracle.finish.known"],
 )
 
@@ -195,6 +200,7 @@ in_choices(
     "Of several tools one is called, and the answer holds no call.",
     (CHAT,),
     _call_lost,
+    area="tools",
     catches=["oracle.finish.calls"],
 )
 
@@ -277,6 +283,7 @@ def late_piece_lost(events: list[Event], exchange: Exchange) -> list[Event]:
     "oracle.streams-cost-more",
     on="events",
     paths=BOTH,
+    area="usage",
     catches=["oracle.same.prompt", "oracle.prompt.each-counted"],
 )
 def streams_cost_more(events: list[Event], exchange: Exchange) -> list[Event]:
@@ -288,7 +295,7 @@ def streams_cost_more(events: list[Event], exchange: Exchange) -> list[Event]:
     return events
 
 
-@defect("oracle.streams-stop", on="events", paths=BOTH, catches=["oracle.same.end"])
+@defect("oracle.streams-stop", on="events", paths=BOTH, area="streaming", catches=["oracle.same.end"])
 def streams_stop(events: list[Event], exchange: Exchange) -> list[Event]:
     """A stream that its limit ended says that the model did."""
     del exchange
