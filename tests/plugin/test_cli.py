@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "checks",
+    "clients",
     "compare",
     "defects",
     "diagnose",
