@@ -95,16 +95,18 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
             return f"the run was told to end by {signals[0]}" if signals else ""
 
         report = asyncio.run(_record(booted, state, plan, store, limit, told=told)) if plan else None
+        later = None
         follows = any(one.planned.spec.afterwards for one in demand.exchanges.values())
         if follows and not (signals or booted.death() or (report and report.stopped)):
             known = [store.get(key) for key in store.keys()]  # noqa: SIM118 - no mapping
             more = afterwards(demand.exchanges, state.server, known)
-            asyncio.run(_record(booted, state, more, store, limit, told=told))
+            later = asyncio.run(_record(booted, state, more, store, limit, told=told))
     booted.run.ended.extend(signals)
-    stopped = report.stopped if report and not signals else ""
+    reports = [one for one in (report, later) if one]
+    stopped = "" if signals else next((one.stopped for one in reports if one.stopped), "")
     # of a server that runs elsewhere the exchanges say more than its port
     died = (stopped or booted.death()) if not state.profile.server.kind.starts else booted.death() or stopped
-    for still in report.stills if report else ():
+    for still in [still for one in reports for still in one.stills]:
         booted.run.progress.say(still)
     detail = report.as_detail() if report else {}
     name = state.profile.name
