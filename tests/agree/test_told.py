@@ -105,3 +105,13 @@ def test_the_readme_of_the_simulator_lists_what_remains() -> None:
     assert ACCEPTED
     assert [line for line in as_listed() if line not in listed] == []
     assert listed.count("- **") == len(ACCEPTED)
+
+
+def test_where_a_client_leaves_is_chance() -> None:
+    """It may be in the middle of an event; a server that ends there is cut."""
+    half = f"data: {json.dumps({'choices': TEXT})}\n\ndata: {{".encode()
+    sent = Request("POST", "/v1/chat/completions", json={"stream": True})
+    ended, left = (Recording("x", sent, 200, (SSE,), ((0.1, half),), aborted=one) for one in (False, True))
+
+    assert "cut" in told(ended)
+    assert "cut" not in told(left)

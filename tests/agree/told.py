@@ -87,7 +87,7 @@ def _stream(recording: Recording) -> Told:
     parts = {"order": " ".join(kinds)}
     if events:
         parts["last"] = _kind(events[-1])[0]
-    if recording.unfinished:
+    if recording.unfinished and not recording.aborted:  # where a client leaves is chance
         parts["cut"] = "the last event is not closed"
     for name, shapes in kinds.items():
         for path in sorted({path for shape in shapes for path in shape}):
