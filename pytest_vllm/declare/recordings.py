@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import NotRun, Undecided
+from pytest_vllm.wire.store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,30 +35,10 @@ def without_evidence(found: Iterable[Recording]) -> str:
     return open_[0].error if open_ else ""
 
 
-class Listed:
-    """Recordings that lie in no folder, as a store of them."""
-
-    def __init__(self, rows: Iterable[Recording]) -> None:
-        """Keys are unique."""
-        self._rows = {one.key: one for one in rows}
-
-    def keys(self) -> tuple[str, ...]:
-        """The keys of all."""
-        return tuple(self._rows)
-
-    def get(self, key: str) -> Recording:
-        """The recording of that key. Raises LookupError when there is none."""
-        return self._rows[key]
-
-    def __contains__(self, key: str) -> bool:
-        """Whether there is one of that key."""
-        return key in self._rows
-
-
 class Recordings:
     """Recordings by key; a missing one is undecided, never an error of the check."""
 
-    def __init__(self, store: RecordingStore | Listed) -> None:
+    def __init__(self, store: RecordingStore) -> None:
         """Read from a store that is complete; no recording is read until it is asked for."""
         self._store = store
         self._keys = sorted(store.keys())
@@ -65,7 +46,7 @@ class Recordings:
     @classmethod
     def these(cls, rows: Iterable[Recording]) -> Self:
         """Recordings that are at hand already."""
-        return cls(Listed(rows))
+        return cls(MemoryStore(rows))
 
     def get(self, key: str) -> Recording:
         """The recording of that key. Raises Undecided when there is none, NotRun when it does not fit."""

@@ -130,8 +130,9 @@ class Load:
                 self._becomes_steady(now)
             self.sender.serve(now)
             self._beside(now)
-            self._look(now)
-            self._tell(now)
+            spent = self._spent(now)
+            self._look(now, spent)
+            self._tell(spent)
             if not self.stopped:
                 self.talk.driver.turn(min(now + min(TICK, self._every), self.sender.due))
         self.end = time.perf_counter()
@@ -160,7 +161,9 @@ class Load:
         """Every process that sent, and which of these samples are its own; they are those of `scored`."""
         begin, end = self.window
         loop = not (self.workload.open_loop or self.workload.requests)
-        free = left(self.window, self.sender.held)
+        held = self.sender.held
+        free = left(self.window, held)
+        starved = too_little(self.window, held, self.workload.seconds)
         found: list[tuple[Client, Sequence[Sample]]] = []
         at = 0
         for one in self.sender.footprints():
@@ -170,7 +173,7 @@ class Load:
                 cpu=one.cpu,
                 seconds=(end - begin) / self.speed,
                 held=(end - begin - length(free)) / self.speed,
-                starved=too_little(self.window, self.sender.held, self.workload.seconds),
+                starved=starved,
                 lags=one.lags,
                 stamped=one.stamped,
                 in_flight=in_flight(own, free),
@@ -219,11 +222,10 @@ class Load:
             sample_of(call, kind="canary", asked=None, begin=self.begin, speed=self.speed, texts=True)
         )
 
-    def _look(self, now: float) -> None:
+    def _look(self, now: float, spent: float) -> None:
         """Whether it is over."""
         if self.sender.hopeless:
             self.stopped = f"{HOPELESS} requests in a row failed"
-        spent = self._spent(now)
         if self.steady and self._coming and spent / self._budget >= self._coming[0]:
             share = self._coming.pop(0)
             if self._decided(share):
@@ -235,7 +237,9 @@ class Load:
 
     def _spent(self, now: float) -> float:
         """Seconds of the window so far in which the client was not held up; a simulator counts for itself."""
-        if not self.steady or self.simulated:
+        if not self.steady:
+            return 0.0
+        if self.simulated:
             return now - self.steady
         window = (self.steady - self.begin) * self.speed, (now - self.begin) * self.speed
         return length(left(window, self.sender.held)) / self.speed
@@ -257,8 +261,8 @@ class Load:
         )
         return all(settled(seen, goal) for goal in self.workload.goals)
 
-    def _tell(self, now: float) -> None:
-        spent, flying = self._spent(now) if self.steady else 0.0, self.sender.in_flight
+    def _tell(self, spent: float) -> None:
+        flying = self.sender.in_flight
         rate = (self.sender.reads - self._read_before) / spent / self.speed if spent > 0.2 else 0.0
         speed = f", {rate:.4g} events/s" if rate else ""
         self.say(

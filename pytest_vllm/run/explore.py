@@ -23,6 +23,7 @@ from pytest_vllm.wire.store import RecordingStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from pytest_vllm.declare.explorations import Exploration
     from pytest_vllm.run.booted import BootedServer
@@ -50,7 +51,7 @@ def explored(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     if state.died or not (DRAWN in able or (KNOWN in able and file.is_file())):
         return state
     started = time.monotonic()
-    keeper = _Keeper(booted, state, Explored(file=f"{file.parent.name}/{file.name}"))
+    keeper = _Keeper(booted, state, file)
     if KNOWN in able:
         keeper.known(_asker(booted, state, able[KNOWN]))
     if DRAWN in able:
@@ -66,9 +67,9 @@ def explored(booted: BootedServer, state: ServerState, demand: Demand) -> Server
 class _Keeper:
     """Keeps what was explored, in memory and in the server's folder."""
 
-    def __init__(self, booted: BootedServer, state: ServerState, found: Explored) -> None:
-        self.booted, self.state, self.found = booted, state, found
-        self.file = file_of(booted.run.rootdir, state.profile.name)
+    def __init__(self, booted: BootedServer, state: ServerState, file: Path) -> None:
+        self.booted, self.state, self.file = booted, state, file
+        self.found = Explored(file=f"{file.parent.name}/{file.name}")
         self.store = RecordingStore(state.folder / EXPLORED)
 
     def known(self, asker: Asker) -> None:
@@ -187,4 +188,4 @@ def _asker(booted: BootedServer, state: ServerState, exploration: Exploration) -
             )
         return report.stopped
 
-    return Asker(server, exploration, lambda plan, store: asyncio.run(send(plan, store)), state.folder)
+    return Asker(server, exploration, lambda plan, store: asyncio.run(send(plan, store)))

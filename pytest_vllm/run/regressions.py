@@ -68,7 +68,7 @@ def read(path: Path, server: Server) -> tuple[list[Regression], list[str]]:
 
 def write(path: Path, trials: Sequence[Trial], server: Server, seed: int) -> list[str]:
     """Add trials to a file, each once; their ids. Raises OSError."""
-    known = {one.id for one in read(path, server)[0]} if path.is_file() else set()
+    known = {one.id for one in read(path, server)[0]}
     rows = [_row(trial, server, seed) for trial in trials]
     fresh = [row for row in rows if row["id"] not in known]
     if fresh:

@@ -7,49 +7,21 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.declare.exchanges import ExchangeSpec
 from pytest_vllm.declare.explorations import named
-from pytest_vllm.declare.recordings import Listed
 from pytest_vllm.run.plan import Planned
-from pytest_vllm.wire.store import RecordingStore
+from pytest_vllm.wire.store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_vllm.declare.explorations import Exploration, Fault, Shape
     from pytest_vllm.wire.recording import Recording, Request
     from pytest_vllm.wire.server import Server
 
     #: Records a plan into a store; gives why nothing more is sent, empty while it is.
-    Record = Callable[[Sequence[Planned], RecordingStore], str]
+    Record = Callable[[Sequence[Planned], MemoryStore], str]
 
 #: How often something may follow from what followed.
 FOLLOWING = 2
-
-
-class Memory(RecordingStore):
-    """Recordings that are not written down: of a trial that holds nothing is kept."""
-
-    def __init__(self, folder: Path) -> None:
-        """Nothing is written to the folder."""
-        super().__init__(folder)
-        self.rows: dict[str, Recording] = {}
-
-    def save(self, recording: Recording) -> Path:
-        """Keep it."""
-        self.rows[recording.key] = recording
-        return self.folder
-
-    def get(self, key: str) -> Recording:
-        """The recording of that key. Raises LookupError when there is none."""
-        return self.rows[key]
-
-    def __contains__(self, key: str) -> bool:
-        """Whether there is one of that key."""
-        return key in self.rows
-
-    def keys(self) -> tuple[str, ...]:
-        """The keys of all."""
-        return tuple(self.rows)
 
 
 @dataclass(frozen=True)
@@ -75,16 +47,15 @@ class Trial:
 class Asker:
     """Asks trials, all of them at once."""
 
-    def __init__(self, server: Server, exploration: Exploration, record: Record, folder: Path) -> None:
+    def __init__(self, server: Server, exploration: Exploration, record: Record) -> None:
         """Nothing is asked yet.
 
         Args:
             server: it.
             exploration: builds and judges.
             record: sends a plan.
-            folder: where recordings would lie if they were written.
         """
-        self.server, self.exploration, self._record, self._folder = server, exploration, record, folder
+        self.server, self.exploration, self._record = server, exploration, record
         self.requests = 0
         self.stopped = ""
 
@@ -118,7 +89,7 @@ class Asker:
 
     def _round(self, trials: Sequence[Mapping[str, Request]]) -> list[tuple[Recording, ...]]:
         """Send all at once; a trial's requests stand beside each other."""
-        store = Memory(self._folder)
+        store = MemoryStore()
         plan = [
             Planned(f"explore.asked[{at:03}-{name}]", _spec(request))
             for at, trial in enumerate(trials)
@@ -126,13 +97,12 @@ class Asker:
         ]
         if plan and not self.stopped:
             self.stopped = self._record(plan, store)
-        self.requests += len(store.rows)
-        found = Listed(store.rows.values())
+        self.requests += len(store.keys())
         return [
             tuple(
-                named(found.get(key), name)
+                named(store.get(key), name)
                 for name in trial
-                if (key := f"explore.asked[{at:03}-{name}]") in found
+                if (key := f"explore.asked[{at:03}-{name}]") in store
             )
             for at, trial in enumerate(trials)
         ]

@@ -8,12 +8,13 @@ import json
 import os
 import re
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.wire.recording import dump, load
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from pytest_vllm.wire.recording import Recording
 
@@ -105,6 +106,32 @@ class RecordingStore:
         near = difflib.get_close_matches(key, self.keys(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"no recording of {key!r} in {self.folder}{hint}"
+
+
+class MemoryStore(RecordingStore):
+    """Recordings that are not written down, as a store of them."""
+
+    def __init__(self, rows: Iterable[Recording] = ()) -> None:
+        """Keys are unique."""
+        super().__init__(Path())
+        self._rows = {one.key: one for one in rows}
+
+    def save(self, recording: Recording) -> Path:
+        """Keep it; no file is written."""
+        self._rows[recording.key] = recording
+        return self.folder
+
+    def get(self, key: str) -> Recording:
+        """The recording of that key. Raises LookupError when there is none."""
+        return self._rows[key]
+
+    def __contains__(self, key: str) -> bool:
+        """Whether there is one of that key."""
+        return key in self._rows
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all, in order of saving."""
+        return tuple(self._rows)
 
 
 def file_name(key: str) -> str:

@@ -60,7 +60,7 @@ def _request(server: Server, full: Mapping[str, Any], beside: int = 0) -> Reques
         **_prompt(full, beside),
         LIMITS.get(route, "max_tokens"): full["output"],
         **_sampling(full),
-        **_wishes(full, server),
+        **_wishes(full),
         **_fields(full),
     }
     if route in (RESPONSES, MESSAGES):
@@ -111,7 +111,7 @@ def _sampling(full: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _wishes(full: Mapping[str, Any], server: Server) -> dict[str, Any]:
+def _wishes(full: Mapping[str, Any]) -> dict[str, Any]:
     route, found = full["route"], dict[str, Any]()
     if full["n"] > 1:
         found["n"] = full["n"]
@@ -131,7 +131,6 @@ def _wishes(full: Mapping[str, Any], server: Server) -> dict[str, Any]:
     if full["constraint"] != "none":
         found |= {"structured_outputs": CONSTRAINTS[full["constraint"]], "max_tokens": ROOM}
         found["prompt"] = f"<think>\n</think>\n{_prompt(full, 0)['prompt']}"
-    del server
     return found
 
 

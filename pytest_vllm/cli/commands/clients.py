@@ -62,7 +62,7 @@ def _verdicts(run: Path) -> list[dict[str, Any]]:
         raise UsageError(f"{path} is damaged ({error!r}): name the folder of another run") from None
     if not found:
         raise UsageError(f"no client was judged in {run}: --vllm-check=clients asks for all")
-    return [{"profile": row["profile"], **row} for row in found]
+    return found
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.declare.explorations import Exploration, Fault
@@ -64,6 +63,4 @@ class Fake:
     def asker(self) -> Asker:
         """An asker of it."""
         requests: Any = lambda server, shape: {"whole": Request("POST", "/x", json=dict(shape))}  # noqa: ARG005, E731
-        return Asker(
-            SERVER, Exploration(draw, simpler, requests, lambda *_: {}, judge), self.record, Path("nowhere")
-        )
+        return Asker(SERVER, Exploration(draw, simpler, requests, lambda *_: {}, judge), self.record)
