@@ -105,7 +105,7 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     booted.run.ended.extend(signals)
     reports = [one for one in (report, later) if one]
     stopped = "" if signals else next((one.stopped for one in reports if one.stopped), "")
-    died = _died(booted, stopped)
+    died = _died(booted, state, stopped)
     for still in [still for one in reports for still in one.stills]:
         booted.run.progress.say(still)
     detail = report.as_detail() if report else {}
@@ -149,7 +149,7 @@ def measured(booted: BootedServer, state: ServerState, demand: Demand) -> Server
         )
     if long and not detail.get("stopped"):
         detail = {**detail, **_soak(booted, state, long, demand)}
-    died = _died(booted, str(detail.get("stopped", "")))
+    died = _died(booted, state, str(detail.get("stopped", "")))
     run.spent("measure", started, profile=state.profile.name, measurements=len(plan), **detail)
     return replace(state, died=died)
 
@@ -189,9 +189,9 @@ def restarted(booted: BootedServer, state: ServerState, demand: Demand) -> Serve
     return state
 
 
-def _died(booted: BootedServer, stopped: str) -> str:
+def _died(booted: BootedServer, state: ServerState, stopped: str) -> str:
     """How the server ended: of one that runs elsewhere the exchanges say more than its port."""
-    return booted.death() or stopped if booted.profile.server.kind.starts else stopped or booted.death()
+    return booted.death() or stopped if state.profile.server.kind.starts else stopped or booted.death()
 
 
 async def _gone(booted: BootedServer, state: ServerState) -> str:
