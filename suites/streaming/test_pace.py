@@ -34,8 +34,13 @@ def test_over_time(vllm_recordings: Recordings) -> None:
     if any(found[-1] > found[0] for found in times):
         return
     longest = max(found[0] for found in times)
-    need(longest >= UNREAD, f"each of {len(times)} streams was over within {longest:.3f} s and was read at once")
-    raise AssertionError(f"all pieces of {len(times)} streams arrived at once, up to {longest:.3f} s after the request")
+    need(
+        longest >= UNREAD,
+        f"each of {len(times)} streams was over within {longest:.3f} s and was read at once",
+    )
+    raise AssertionError(
+        f"all pieces of {len(times)} streams arrived at once, up to {longest:.3f} s after the request"
+    )
 
 
 @check("stream.pace.no-bursts", SHOULD, spec=PROXY, needs=NEEDS, family=PERFORMANCE)

@@ -10,7 +10,6 @@ answer, how many MUST checks failed, seconds of the whole run, the first reason.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import signal
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 SIM = (sys.executable, "-m", "pytest_vllm.sim", "serve", "sim")
+#: Exchanges that are recorded when something happens in the recording.
+SOME = 40
 #: Seconds until a moment has to come, and of a run after it.
 LONGEST = 900.0
 NGINX = """
@@ -143,8 +144,7 @@ def happened(name: str) -> str:
         with out.open("wb") as said:
             command = gate_command(option)
             gate = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-        _wait_for(lambda: f"vllm: {way.moment}" in out.read_text("utf-8", "replace"), gate)
-        time.sleep(1)
+        _wait_for(lambda: _come(way.moment, folder, out.read_text("utf-8", "replace")), gate)
         way.act(Scene(psutil.Process(gate.pid), server))
         gate.wait(LONGEST)
         seconds = time.monotonic() - began
@@ -152,13 +152,20 @@ def happened(name: str) -> str:
         return _row(way, GateRun.of_folder(folder / ".vllm", gate.returncode, text), seconds)
 
 
+def _come(moment: str, folder: Path, text: str) -> bool:
+    """Whether some exchanges are recorded, or some requests of a load are answered."""
+    if moment == "record":
+        return sum(1 for _ in folder.glob(".vllm/runs/*/*/recordings/*.jsonl")) > SOME
+    return re.search(r"vllm: measure .* [1-9]\d* done", text) is not None
+
+
 def _row(way: Way, run: GateRun, seconds: float) -> str:
     if not run.report:
         last = run.text.strip().splitlines()[-1]
         return f"| {way.words} | exit status {run.exit} |  | {seconds:.0f} | {last} |"
     failed = run.reasons("fail")
-    found = json.dumps(run.report["answer"].get("reasons") or [])
-    first = next(iter(failed.values()), found).partition("\n")[0]
+    said = (line for line in run.text.splitlines() if line.startswith(("did not boot", "UNDECIDED")))
+    first = next(iter(failed.values()), next(said, "")).partition("\n")[0]
     first = re.sub(r"127\.0\.0\.1:\d+", "…", first)
     return f"| {way.words} | {run.answer} | {len(failed)} | {seconds:.0f} | `{first[:200]}` |"
 
