@@ -4,8 +4,8 @@
     python -m tests.real.healthy --vllm 0.29.0 small offline-cache
     python -m tests.real.healthy --loads small          with the loads, which take four minutes more
 
-Each set is a profile of its own that boots the image which `python -m tests.real.image --vllm VERSION` makes.
-Prints the answer, and the MUST checks that failed or were undecided with their reasons; exit status 1 when one
+Each set is a profile of its own, for the image that `python -m tests.real.image --vllm VERSION` makes.
+Prints the answer, and the reasons of MUST checks that failed or were undecided; exit status 1 when a server
 was accused: any answer but GO and UNDECIDED.
 """
 
