@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.causes import Cause
+from pytest_vllm.launch.raiser import VLLM, raiser
 
 if TYPE_CHECKING:
     from pytest_vllm.launch.tracebacks import Raised
@@ -34,6 +35,7 @@ class Kind:
         line: searched in single lines instead; what a program says that raises nothing.
         hung: searched in the last line of a start that does not go on.
         sure: whether a match is certain, not likely.
+        own: whether vLLM's own code, or its plugin's, has to be what raised it, not a library that it called.
     """
 
     cause: Cause
@@ -44,6 +46,7 @@ class Kind:
     line: re.Pattern[str] | None
     hung: re.Pattern[str] | None
     sure: bool
+    own: bool
 
     def fits(self, one: Raised, phase: str) -> bool:
         """Whether an exception is of this kind."""
@@ -53,6 +56,8 @@ class Kind:
             (self.text, one.text),
             (self.phase, phase),
         )
+        if self.own and raiser(one.frames) not in {VLLM, ""}:
+            return False
         given = [pattern.search(words) for pattern, words in asked if pattern is not None]
         return bool(given) and all(given)
 
@@ -79,4 +84,4 @@ def _kind(row: dict[str, str]) -> Kind:
         re.compile(row[name], re.MULTILINE) if name in row else None
         for name in ("error", "frame", "text", "phase", "line", "hung")
     )
-    return Kind(cause, error, frame, text, phase, line, hung, sure=bool(row.get("sure")))
+    return Kind(cause, error, frame, text, phase, line, hung, bool(row.get("sure")), bool(row.get("own")))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.logtext import owner, unprefixed
+from pytest_vllm.launch.raiser import located
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +71,7 @@ def raised(lines: Sequence[str]) -> list[Raised]:
         if _HANDLED.match(line):
             continue
         if frame := _FRAME.match(text):
-            frames.setdefault(process, []).append(f"{frame[1].replace(chr(92), '/')}:{frame[2]}")
+            frames.setdefault(process, []).append(f"{located(frame[1])}:{frame[2]}")
         elif _ASIDE.match(text):
             aside.add(process)
         elif error := _ERROR.match(text):
