@@ -94,7 +94,9 @@ def _cause(area: Area, one: Raised, frame: str, phase: str, outer: tuple[str, st
         return replace(area.cause, means=f"{means}. The log names no reason that is known")
     name, at = outer
     whose = f"the library {name}" if "/" not in name else "code that is not vLLM's"
-    means = f"{whose} failed, called by {area.part}: {_short(one.error)} in {_TAIL.sub('', at)}{_while(phase)}"
+    means = (
+        f"{whose} failed, called by {area.part}: {_short(one.error)} in {_TAIL.sub('', at)}{_while(phase)}"
+    )
     cause = next(row.cause for row in areas() if row.cause.id == LIBRARY)
     tries = (*(step.replace("{library}", name) for step in cause.tries), *area.cause.tries[:1])
     return replace(cause, means=f"{means}. The log names no reason that is known", tries=tries)

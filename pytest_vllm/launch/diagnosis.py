@@ -33,7 +33,7 @@ _WHOLE = (
     "get the whole log (docker logs without --tail, kubectl logs --previous): the reason stands before",
     "where nothing stands before, a process was killed or native code crashed: dmesg shows which",
 )
-_BEGINS = "vLLM API server version"
+_BEGINS = re.compile(r"vLLM API server version|[█▄▀]\s+version \d")
 _FAILED = re.compile(r"^(?:\([^)]*\)\s*)*(?:ERROR|CRITICAL)\b")
 
 
@@ -113,7 +113,7 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
     texts = [text for _, text in records]
     warnings = tuple(replace(one, number=records[one.number - 1][0]) for one in startup_warnings(texts))
     phase, known = phase_of(texts), known_in(texts)
-    begin = max(_after_start(texts), _last_try(texts))
+    begin = max(_after_start(texts), _last_try(texts, hung=hung))
     begin = _served_on(texts, begin) if phase == STARTED else begin
     late = ["" if number < begin else text for number, text in enumerate(texts)]
     ends = next((text for text in reversed(late) if text and not is_front_end_calm(text)), "")
@@ -173,10 +173,15 @@ def _served_on(texts: Sequence[str], begin: int) -> int:
     return served if served and not others and not _troubled(texts[served:]) else begin
 
 
-def _last_try(texts: Sequence[str]) -> int:
+def _last_try(texts: Sequence[str], *, hung: bool | None) -> int:
     """Index of the last of several starts that failed: a container that is started again keeps its log."""
-    tries = [number for number, text in enumerate(texts) if _BEGINS in text]
-    return next((n for n in reversed(tries[1:]) if _troubled(texts[n:]) or root_cause(texts[n:])), 0)
+    tries = [number for number, text in enumerate(texts) if _BEGINS.search(text)]
+    if tries[1:] and hung:
+        return tries[-1]
+    last = (
+        n for n in reversed(tries[1:]) if _troubled(texts[n:]) or root_cause(texts[n:], hung=hung is None)
+    )
+    return next(last, 0)
 
 
 def _troubled(texts: Sequence[str]) -> bool:

@@ -6,7 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from pytest_vllm.launch.carriers import carriers
 from pytest_vllm.launch.digest import digest
+from pytest_vllm.launch.folded import unfolded, upwards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 _LONGEST = 8_000
 _COLOUR = re.compile(
     r"(?:\x1b|ESC|\^\[|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"  # also as cat -v and rsyslog show it
+    r"|\[\d{1,2}(?:;\d{1,3})*m"  # or without the escape
     r"|(?:#015|\^M)$|\s*│$"
 )
 _MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -74,9 +77,15 @@ def plain(line: str) -> str:
 def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
     """Every line as vLLM wrote it, with the number of its record: one of JSON can hold a whole traceback.
 
-    Of a very long log repetitions are left out.
+    Of a very long log repetitions are left out. One that shows its newest line first is turned round.
     """
-    return [(number, text[:_LONGEST]) for number, line in digest(lines) for text in plain(line).split("\n")]
+    kept = [(number, _COLOUR.sub("", line)) for number, line in digest(lines)]
+    if before := carriers(line for _, line in kept):
+        kept = [(number, before.sub("", line, count=1)) for number, line in kept]
+    records = [(number, unfolded(plain(line)).split("\n")) for number, line in kept]
+    if upwards([text for _, texts in records for text in texts]):
+        records.reverse()
+    return [(number, text[:_LONGEST]) for number, texts in records for text in texts]
 
 
 def unprefixed(line: str) -> str:

@@ -1,4 +1,4 @@
-"""Whose code raised an error: vLLM's, a library's beside it, or Python's own, read from a traceback's frames."""
+"""Whose code raised an error: vLLM's, a library's beside it, or Python's own; the frames show it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SOURCES = re.compile(
     r"|multimodal|transformers_utils|compilation|spec_decode|attention|utils|plugins|tracing|reasoning|benchmarks"
     r"|tool_parsers|renderers|tokenizers|inputs|kernels|ir|parser|third_party)[/.])"
 )
-#: What passes an error of its caller on: PyTorch's dispatch, wrappers, foreign function calls, generated code.
+#: What passes an error of its caller on: PyTorch's dispatch, wrappers, generated code.
 _PASSES = re.compile(
     r"^<|\.(?:pyx|pxi|pxd)\b|torchinductor_|/tvm_ffi/"
     r"|-packages/(?:uvloop|pydantic|pydantic_core|numpy|einops|cloudpickle|tqdm|typing_extensions)/"
