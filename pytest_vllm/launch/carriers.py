@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 #: How a line begins that Python or vLLM wrote.
 _PROCESS = r"\((?:APIServer|EngineCore|Engine|Worker|VllmWorker|RayWorker)\w*(?:[ )]|\()"
@@ -18,9 +18,14 @@ _BEGIN = (
 _ERROR = r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: |$)"
 _OWN = re.compile(rf"\s*(?:{_BEGIN}|{_ERROR})")
 _CARRIED = re.compile(rf"([^\"'`]{{1,160}}?)(?={_BEGIN})|([^\"'`]*\d[^\"'`]*?[\s|>])(?={_ERROR})")
+_SPEAKS = re.compile(
+    rf"{_PROCESS}|\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d[ .]"
+    r"|[/\\]vllm[/\\]\w+"
+)
+_SOURCE = re.compile(r"([A-Za-z][\w.-]*)\s+\| |\[pod/([^\]]+)\] ?")
 _ENDS = re.compile(r"[\s|:\]>]$")
 _VARIES = re.compile(r"[\w.:+,/-]*\d[\w.:+,/-]*")
-_LEAST, _MOST = 2, 4
+_LEAST, _MOST, _FEW = 2, 4, 20
 
 
 def carriers(lines: Iterable[str]) -> re.Pattern[str] | None:
@@ -42,6 +47,22 @@ def carriers(lines: Iterable[str]) -> re.Pattern[str] | None:
         seen[_shape(before)] += 1
     shapes = [shape for shape, times in seen.most_common(_MOST) if times >= _LEAST]
     return re.compile("|".join(f"^{shape}" for shape in shapes)) if shapes else None
+
+
+def speaks(line: str) -> bool:
+    """Whether a line is of vLLM's, wherever it begins: its process, its level and stamp, its code."""
+    return bool(_SPEAKS.search(line))
+
+
+def foreign(lines: Sequence[str]) -> frozenset[int]:
+    """Indices of lines that another container wrote, of a log that holds several (compose, `kubectl --prefix`).
+
+    Those of a container that says nothing as vLLM does, beside one that does.
+    """
+    whose = [found[1] or found[2] if (found := _SOURCE.match(line)) else "" for line in lines]
+    vllm = {who for who, line in zip(whose, lines, strict=True) if who and speaks(line)}
+    few = len(set(whose)) <= _FEW
+    return frozenset(n for n, who in enumerate(whose) if few and vllm and who and who not in vllm)
 
 
 def _shape(prefix: str) -> str:

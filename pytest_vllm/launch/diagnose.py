@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.areas import fault_in
+from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.kinds import Kind, kinds
 from pytest_vllm.launch.logtext import plain, spread, unprefixed
@@ -96,10 +97,11 @@ def _unknown_before(found: Found, errors: Sequence[Raised]) -> bool:
 def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None, bool]:
     """The first cause whose words a log holds; and whether more than a symptom, or a warning, says so."""
     symptom = None
+    ran = any(speaks(line) for line in lines)
     for number, line in _telling(lines):
         if number in aside:
             continue
-        for found in _matches(number, line):
+        for found in _matches(number, line, ran=ran):
             if not found.cause.symptom and not only_warns(line):
                 # the warning that told the same cause before names it best
                 same = symptom is not None and symptom.cause == found.cause
@@ -266,8 +268,10 @@ def by_status(ended: Exit | None) -> Found | None:
     return by_id(_STATUS[status]) if status in _STATUS else None
 
 
-def _matches(number: int, line: str) -> Iterator[Found]:
+def _matches(number: int, line: str, *, ran: bool) -> Iterator[Found]:
     for cause in causes():
+        if cause.daemon and ran:
+            continue
         if match := cause.pattern.search(line):
             groups = _groups(match)
             known = _WORD.findall(groups.get("known", ""))

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.launch.carriers import carriers
+from pytest_vllm.launch.carriers import carriers, foreign
 from pytest_vllm.launch.digest import digest
 from pytest_vllm.launch.folded import unfolded, upwards
 
@@ -80,6 +80,8 @@ def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
     Of a very long log repetitions are left out. One that shows its newest line first is turned round.
     """
     kept = [(number, _COLOUR.sub("", line)) for number, line in digest(lines)]
+    others = foreign([line for _, line in kept])
+    kept = [(number, "" if n in others else line) for n, (number, line) in enumerate(kept)]
     if before := carriers(line for _, line in kept):
         kept = [(number, before.sub("", line, count=1)) for number, line in kept]
     records = [(number, unfolded(plain(line)).split("\n")) for number, line in kept]
