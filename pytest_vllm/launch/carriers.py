@@ -55,7 +55,7 @@ def speaks(line: str) -> bool:
 
 
 def foreign(lines: Sequence[str]) -> frozenset[int]:
-    """Indices of lines that another container wrote, of a log that holds several (compose, `kubectl --prefix`).
+    """Indices of lines that another container wrote, of a log of several (compose, `kubectl --prefix`).
 
     Those of a container that says nothing as vLLM does, beside one that does.
     """

@@ -15,7 +15,7 @@ from pytest_vllm.launch.areas import fault_in
 from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.kinds import Kind, kinds
-from pytest_vllm.launch.logtext import plain, spread, unprefixed
+from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import PhaseReader
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.launch.tracebacks import Raised, raised, root
@@ -75,12 +75,25 @@ def _cause_of(texts: Sequence[str], phase: str, *, hung: bool) -> Found | None:
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None
     if found is not None and firm:
-        return found
+        return (_of_another(texts, errors, phase, found) if found.cause.follows else None) or found
     kind = _by_kind(texts, errors, phase, hung=hung)
     if kind is None and found is not None and only_warns(found.line):
         unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
         found = None if unknown else found
     return kind or found or _by_area(texts, errors, phase)
+
+
+def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, follower: Found) -> Found | None:
+    """What another process raised and is known as a cause: what only follows may be logged before it."""
+    own = owner(texts[follower.number - 1])
+    for one in errors:
+        if one.wrapper or one.process in {"", own}:
+            continue
+        said = next(_matches(one.number, texts[one.number - 1], ran=True), None)
+        kind = _narrowed(texts, said) if said and not said.cause.symptom else _kind_of(one, phase)
+        if kind is not None and not kind.cause.follows:
+            return kind
+    return None
 
 
 def only_warns(line: str) -> bool:
@@ -130,7 +143,8 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
     for one in errors:
         kind = None if one.wrapper else _kind_of(one, phase)
         if kind is not None and not (unknown and kind.cause.follows):
-            found = kind
+            other = _of_another(lines, errors, phase, kind) if kind.cause.follows else None
+            found = other or kind
             break
         unknown = unknown or not (one.wrapper or kind)
     said = None if found and not found.cause.symptom else _by_line(lines)

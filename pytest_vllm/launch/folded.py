@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _LONGEST = 200_000
 #: Line ends as escapes: behind the head of a traceback, or a frame's function.
@@ -34,7 +34,7 @@ _HEAD = re.compile(r"Traceback \(most recent call last\):\s*$")
 _NEXT = re.compile(r"^.{0,200}?File \"[^\"]+\", line \d+")
 _SAID = re.compile(r"(?:^|[\s|\]])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: |\s*$)")
 _TIME = re.compile(r"\b(?:(?:\d{4}-)?\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,6})?")
-_TWICE, _THRICE = 2, 3
+_TWICE, _THRICE, _NEAR = 2, 3, 4
 
 
 def unfolded(text: str) -> str:
@@ -67,18 +67,34 @@ def _last(pieces: Sequence[str], number: int) -> bool:
     return pieces[number].startswith("File ") and not behind.startswith("File ")
 
 
-def upwards(texts: Sequence[str]) -> bool:
-    """Whether a log shows its newest line first: its tracebacks stand on their heads."""
+def upwards(texts: Sequence[str], whose: Callable[[str], str]) -> bool:
+    """Whether a log shows its newest line first: its tracebacks stand on their heads.
+
+    Args:
+        texts: its lines.
+        whose: gives the process of a line: several may write at once.
+    """
     said = [text for text in texts if text.strip()]
-    frames = [bool(_NEXT.match(text)) for text in said]
-    down = up = 0
-    for number, text in enumerate(said):
-        before, behind = any(frames[max(0, number - 2) : number]), any(frames[number + 1 : number + 3])
-        if _HEAD.search(text):
-            down, up = down + any(frames[number + 1 : number + 2]), up + (before and not behind)
-        elif not frames[number] and _SAID.search(text):
-            down, up = down + before, up + (behind and not before)
+    processes: dict[str, list[str]] = {}
+    for text in said:
+        processes.setdefault(whose(text), []).append(text)
+    sides = [_sides(lines) for lines in processes.values()]
+    down, up = sum(one for one, _ in sides), sum(one for _, one in sides)
     return up > down or (up == down and _falls(said))
+
+
+def _sides(texts: Sequence[str]) -> tuple[int, int]:
+    """How many lines of one process say that it is written downwards, and upwards."""
+    frames = [bool(_NEXT.match(text)) for text in texts]
+    heads = [bool(_HEAD.search(text)) for text in texts]
+    down = up = 0
+    for n, text in enumerate(texts):
+        before, behind = any(frames[max(0, n - _NEAR) : n]), any(frames[n + 1 : n + 3])
+        if heads[n]:
+            down, up = down + any(frames[n + 1 : n + 2]), up + (before and not behind)
+        elif not frames[n] and _SAID.search(text):
+            down, up = down + before, up + (behind and not before and not any(heads[n + 1 : n + 3]))
+    return down, up
 
 
 def _falls(texts: Sequence[str]) -> bool:

@@ -85,7 +85,7 @@ def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
     if before := carriers(line for _, line in kept):
         kept = [(number, before.sub("", line, count=1)) for number, line in kept]
     records = [(number, unfolded(plain(line)).split("\n")) for number, line in kept]
-    if upwards([text for _, texts in records for text in texts]):
+    if upwards([text for _, texts in records for text in texts], owner):
         records.reverse()
     return [(number, text[:_LONGEST]) for number, texts in records for text in texts]
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VLLM, PYTHON = "vllm", "python"
+VLLM, PLUGIN, PYTHON = "vllm", "plugin", "python"
 
 _PACKAGED = re.compile(r".*/(?=(?:site|dist)-packages/)")
 _EGG = re.compile(r"(?<=-packages/)[^/]+\.egg/")
 _SOURCES = re.compile(
     r".*/(?=vllm/(?:v1|engine|entrypoints|model_executor|worker|executor|config|platforms|distributed|lora"
     r"|multimodal|transformers_utils|compilation|spec_decode|attention|utils|plugins|tracing|reasoning|benchmarks"
-    r"|tool_parsers|renderers|tokenizers|inputs|kernels|ir|parser|third_party)[/.])"
+    r"|tool_parsers|renderers|tokenizers|inputs|kernels|ir|parser|third_party|_\w+_ops|envs|sampling_params|outputs"
+    r"|forward_context|sequence|scripts|logger|pooling_params|beam_search|logits_process|vllm)[/.])"
 )
 #: What passes an error of its caller on: PyTorch's dispatch, wrappers, generated code.
 _PASSES = re.compile(
@@ -23,8 +24,10 @@ _PASSES = re.compile(
     r"|-packages/(?:uvloop|pydantic|pydantic_core|numpy|einops|cloudpickle|tqdm|typing_extensions)/"
     r"|/torch/(?!distributed/|_inductor/|_dynamo/(?!eval_frame|aot_compile|decorators)|_functorch/)"
 )
-_OWN = re.compile(
-    r"(?:^|/)vllm(?:_\w+)?/(?!flash_attn/)|/tpu_(?:inference|commons)/|/transformers_modules/|^vllm\b"
+_OWN = re.compile(r"(?:-packages/|^/?)vllm/(?!flash_attn/)")
+_PLUGIN = re.compile(
+    r"(?:-packages/|^(?!.*-packages/).*/)(?:vllm_(?!flash_attn)\w+|tpu_inference|tpu_commons)/"
+    r"|/transformers_modules/"
 )
 _PYTHON = re.compile(r"/python3(?:\.\d+)?/(?!.*-packages/)|\\[Ll]ib\\(?!site)")
 _LIBRARY = re.compile(r"-packages/(\w[\w.-]*?)(?:\.py)?(?:/|:|$)")
@@ -49,7 +52,7 @@ def passes(frame: str) -> bool:
 
 def library(frame: str) -> str:
     """The library that a frame is of, "" for vLLM's own code, Python's, and what cannot be told."""
-    if passes(frame) or _OWN.search(frame):
+    if passes(frame) or _OWN.search(frame) or _PLUGIN.search(frame):
         return ""
     if found := _LIBRARY.search(frame):
         return found[1]
@@ -57,9 +60,11 @@ def library(frame: str) -> str:
 
 
 def raiser(frames: Sequence[str]) -> str:
-    """Who raised: `VLLM`, `PYTHON`, the name of a library (or the path of another program), "" unknown."""
+    """Who raised: `VLLM`, `PLUGIN`, `PYTHON`, a library's name (or another program's path), "" unknown."""
     for frame in reversed(frames):
         if passes(frame):
             continue
+        if _PLUGIN.search(frame):
+            return PLUGIN
         return VLLM if _OWN.search(frame) else library(frame)
     return PYTHON if frames and _PYTHON.search(frames[-1]) else ""
