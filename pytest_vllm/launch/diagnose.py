@@ -65,11 +65,12 @@ def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> 
     """
     records = spread(lines)
     texts = [text for _, text in records]
-    found = _cause_of(texts, phase or phase_of(texts), hung=hung)
+    found = cause_of(texts, phase or phase_of(texts), hung=hung)
     return replace(found, number=records[found.number - 1][0]) if found and found.number else found
 
 
-def _cause_of(texts: Sequence[str], phase: str, *, hung: bool) -> Found | None:
+def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found | None:
+    """As `root_cause`, of lines as `logtext.spread` gives them."""
     errors = raised(texts)
     found, firm = _by_words(texts, {one.number for one in errors if one.aside})
     if found is not None and found.cause.follows and _unknown_before(found, errors):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.launch.diagnose import by_status, is_front_end_calm, only_warns, phase_of, root_cause
+from pytest_vllm.launch.diagnose import by_status, cause_of, is_front_end_calm, only_warns, phase_of
 from pytest_vllm.launch.knownfaults import known_in
 from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
@@ -119,7 +119,7 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
     ends = next((text for text in reversed(late) if text and not is_front_end_calm(text)), "")
     stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and _WAITS not in ends)
     stands = hung or (hung is None and stalled and not _troubled(late))
-    found = root_cause(late, hung=stands, phase=phase)
+    found = cause_of(late, phase, hung=stands)
     failed = hung or (ended is not None and (ended.status not in {0, None} or ended.oom or ended.signal))
     if ended is not None and (found is None or found.cause.symptom or ended.oom):
         found = by_status(ended) or found
@@ -178,10 +178,11 @@ def _last_try(texts: Sequence[str], *, hung: bool | None) -> int:
     tries = [number for number, text in enumerate(texts) if _BEGINS.search(text)]
     if tries[1:] and hung:
         return tries[-1]
-    last = (
-        n for n in reversed(tries[1:]) if _troubled(texts[n:]) or root_cause(texts[n:], hung=hung is None)
-    )
-    return next(last, 0)
+    return next((n for n in reversed(tries[1:]) if _failed(texts[n:], hung=hung is None)), 0)
+
+
+def _failed(texts: Sequence[str], *, hung: bool) -> bool:
+    return _troubled(texts) or cause_of(texts, phase_of(texts), hung=hung) is not None
 
 
 def _troubled(texts: Sequence[str]) -> bool:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Of a line, such as a dump of a batch, that many characters are read.
 _LONGEST = 8_000
+#: Of a raw line that many, and of a word in it (an encoded picture) its ends.
+_RAW, _WIDE, _WORD = 200_000, 1_000, re.compile(r"(\S{200})\S{200,}(\S{100})")
 _COLOUR = re.compile(
     r"(?:\x1b|ESC|\^\[|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"  # also as cat -v and rsyslog show it
     r"|\[\d{1,2}(?:;\d{1,3})*m"  # or without the escape
@@ -79,7 +81,7 @@ def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
 
     Of a very long log repetitions are left out. One that shows its newest line first is turned round.
     """
-    kept = [(number, _COLOUR.sub("", line)) for number, line in digest(lines)]
+    kept = [(number, _COLOUR.sub("", line[:_RAW])) for number, line in digest(lines)]
     others = foreign([line for _, line in kept])
     kept = [(number, "" if n in others else line) for n, (number, line) in enumerate(kept)]
     if before := carriers(line for _, line in kept):
@@ -87,7 +89,12 @@ def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
     records = [(number, unfolded(plain(line)).split("\n")) for number, line in kept]
     if upwards([text for _, texts in records for text in texts], owner):
         records.reverse()
-    return [(number, text[:_LONGEST]) for number, texts in records for text in texts]
+    return [(number, _bounded(text)) for number, texts in records for text in texts]
+
+
+def _bounded(text: str) -> str:
+    """The text, or of a very long one what can tell something."""
+    return text if len(text) <= _WIDE else _WORD.sub(r"\1…\2", text[:_LONGEST])
 
 
 def unprefixed(line: str) -> str:
