@@ -36,6 +36,11 @@ _FRONT = re.compile(
     r"^(?:\(APIServer[^)]*\) ?)?INFO: +\S+:\d+ - \"GET "
     r"|^\(APIServer[^)]*\) ?(?:INFO|DEBUG) (?!.*generation throughput: (?!0\.0 ))"
 )
+#: A warning that says what is done instead: nothing failed.
+_HEALED = re.compile(
+    r"\b(?:[Ff]all(?:ing|s)?[ -]?back|fallback)\b|[;:,] (?:using|disabling|setting|ignoring)\b"
+    r"|will be (?:used|ignored|disabled)|extreme caution"
+)
 _WARNING = re.compile(
     r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^Failed to import from |\b\w*Warning: "
     r"|thrown while requesting|\bRetrying in \d"
@@ -220,7 +225,8 @@ def _telling(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         usage = text.startswith("usage: ") or (usage and text.startswith(" "))
         quoted = source and text.startswith("    ")
         source = quoted or text.lstrip().startswith('File "')
-        if not (usage or quoted or source or _CALM.match(line)):
+        healed = only_warns(line) and _HEALED.search(text)
+        if not (usage or quoted or source or healed or _CALM.match(line)):
             yield number, line
 
 
