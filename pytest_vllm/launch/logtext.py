@@ -73,7 +73,10 @@ def plain(line: str) -> str:
         if cut == text:
             break
         text = cut
-    return _message(text) if text.startswith("{") else _BEFORE_VLLM.sub("", text)
+    if not text.startswith("{"):
+        return _BEFORE_VLLM.sub("", text)
+    words = _message(text)
+    return words if words == text else "\n".join(plain(one) for one in words.split("\n"))
 
 
 def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
