@@ -22,7 +22,7 @@ _SOURCES = re.compile(
 _PASSES = re.compile(
     r"^<|\.(?:pyx|pxi|pxd)\b|torchinductor_|/tvm_ffi/"
     r"|-packages/(?:uvloop|pydantic|pydantic_core|numpy|einops|cloudpickle|tqdm|typing_extensions)/"
-    r"|/torch/(?!distributed/|_inductor/|_dynamo/(?!eval_frame|aot_compile|decorators)|_functorch/)"
+    r"|/torch/(?!distributed/|_inductor/(?!output_code)|_dynamo/(?!eval_frame|aot_compile|decorators|external)|_functorch/(?!_aot))"
 )
 _OWN = re.compile(r"(?:-packages/|^/?)vllm/(?!flash_attn/)")
 _PLUGIN = re.compile(

@@ -31,6 +31,8 @@ WRAPPER = re.compile(
 #: engine's own threads.
 _ASIDE = re.compile(r"^Exception (?:in thread (?!.*\(process_)|ignored in\b)")
 _FOLLOWING = 12
+#: A line of another's own: what it says is not of the error before it.
+_NEXT = re.compile(r"^(?:\[rank\d+\]:\s?)?\[[WEIF]\d{3,4} |^\S+Warning: |^warnings\.warn")
 #: A traceback that is logged calmly was handled.
 _HANDLED = re.compile(r"^(?:\([^)]*\) ?)*(?:DEBUG|INFO|WARNING)\b")
 
@@ -94,6 +96,8 @@ def _rest(lines: Sequence[str], number: int, process: str) -> list[str]:
     for line in lines[number : number + _FOLLOWING]:
         text = unprefixed(line)
         if text.startswith(("Traceback ", "During handling", "The above exception")) or _ERROR.match(text):
+            break
+        if owner(line) == process and (_HANDLED.match(line) or _NEXT.match(line)):
             break
         if owner(line) == process:
             said.append(text)
