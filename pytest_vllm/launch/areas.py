@@ -98,7 +98,8 @@ def _cause(area: Area, one: Raised, frame: str, phase: str, outer: tuple[str, st
         f"{whose} failed, called by {area.part}: {_short(one.error)} in {_TAIL.sub('', at)}{_while(phase)}"
     )
     cause = next(row.cause for row in areas() if row.cause.id == LIBRARY)
-    tries = (*(step.replace("{library}", name) for step in cause.tries), *area.cause.tries[:1])
+    what = name if "/" not in name else f"what lies in {name.rpartition('/')[0] or '/'}"
+    tries = (*(step.replace("{library}", what) for step in cause.tries), *area.cause.tries[:1])
     return replace(cause, means=f"{means}. The log names no reason that is known", tries=tries)
 
 
