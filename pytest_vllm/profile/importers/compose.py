@@ -164,7 +164,8 @@ class _Service:
         draft.deployment["name"] = self._text(part.get("container_name")) or self.name
         self._environment()
         start = [self._command(part.get(key)) for key in ("entrypoint", "command")]
-        container.read_start(draft, start[0], start[1], self.names)
+        cleared = bool(part.get("entrypoint")) and not start[0]
+        container.read_start(draft, start[0], start[1], self.names, cleared=cleared)
         composehost.read_host(draft, part, self._text)
         composehost.read_gpus(draft, part, self._text)
         composehost.read_mounted(draft, part, self.document, self._text)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.variables import Variables
 
 _WRAPPERS = ("exec", "sudo", "nohup", "env", "time", "command", "-E")
+#: Images of the vLLM project, whose own entry point is `vllm serve` (or the module that came before it).
+_OWN_START = re.compile(r"(?:(?:index\.)?docker\.io/)?vllm/vllm-openai(?:-[\w-]+)?(?:[:@].*)?")
 _SIZE = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 
@@ -53,12 +55,27 @@ def _only_vllm_flags(words: Sequence[str]) -> bool:
 
 
 def read_start(
-    draft: Draft, entrypoint: Sequence[Word], command: Sequence[Word], variables: Variables
+    draft: Draft,
+    entrypoint: Sequence[Word],
+    command: Sequence[Word],
+    variables: Variables,
+    *,
+    cleared: bool = False,
 ) -> None:
     """Entry point and command of a container, or the command line of a process.
 
     The program ends where vLLM's arguments begin; without one the image's own entry point starts vLLM.
+    Raises ImportProblem for a command that an image of the vLLM project would take for arguments.
+
+    Args:
+        draft: what they are put into, its image already there.
+        entrypoint: what takes the place of the image's own; empty: none does.
+        command: what is written behind the image.
+        variables: what names in them stand for.
+        cleared: the image's own entry point is taken away, and none put in its place.
     """
+    if not entrypoint and not cleared:
+        _started_twice(draft, command)
     words = _unwrapped(draft, [*entrypoint, *command], variables)
     if draft.wanted:
         known = [draft.within] if draft.within else []
@@ -76,6 +93,19 @@ def read_start(
     read_arguments(draft, words[length:])
     if not draft.server.get("model") and "config" not in draft.args:
         draft.note(words[0].line if words else 0, "no model is named: vLLM serves its default model")
+
+
+def _started_twice(draft: Draft, command: Sequence[Word]) -> None:
+    """Refuse `vllm serve` behind an image that starts `vllm serve` itself: vLLM ends with an error."""
+    image, texts = draft.server.get("image", ""), [word.text for word in command]
+    if not _OWN_START.fullmatch(image) or not texts:
+        return
+    wrapped = nested([Value(text) for text in texts]) is not None
+    if wrapped or program_length(texts) or texts[0] == "serve":
+        shown = " ".join(" ".join(texts[:3]).split()[:4])
+        what = f"{image} starts vLLM itself: `{shown} …` behind it are arguments, and vLLM ends with an error"
+        fix = "leave out what starts vLLM, or make it the entry point (Kubernetes: command)"
+        raise draft.origin.problem(command[0].line, what, fix)
 
 
 def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Word]:
@@ -215,8 +245,8 @@ def read_mount(draft: Draft, text: str, line: int) -> None:
     """`--mount type=bind,source=…,target=…[,readonly]`."""
     pairs = dict(part.partition("=")[::2] for part in text.split(","))
     source = pairs.get("source") or pairs.get("src", "")
-    target = pairs.get("target") or pairs.get("dst") or pairs.get("destination", "")
-    if pairs.get("type", "volume") not in ("bind", "volume") or not source or not target:
+    target = next((pairs[one] for one in ("target", "dst", "destination", "dest") if pairs.get(one)), "")
+    if pairs.get("type", "volume") not in ("bind", "volume") or not source or not target or ":" in source:
         draft.lost(line, f"the mount {text}")
         return
     read_only = "readonly" in pairs or "ro" in pairs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.account import Account
+from pytest_vllm.profile.importers.beside import beside
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.kserve import merged
 from pytest_vllm.profile.importers.pick import Candidate, parted, pick
@@ -41,6 +42,13 @@ ELSEWHERE = {
 }
 
 
+#: Kinds that are read, and that are a part of what is started.
+_PARTS = {
+    "LLMInferenceServiceConfig": "what those add (GPUs, probes, the model) is not in it",
+    "BackendRuntime": "the model, the GPUs and the arguments come from llmaz' Playground or Service",
+}
+
+
 def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     """The vLLM container of a manifest. Raises ImportProblem for none, and for a choice nobody made."""
     laid = merged(documents(origin))
@@ -57,6 +65,10 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     at = pick(origin, candidates, wanted, "container", starts)
     chosen = found[at]
     draft = Draft(origin, "docker", "kubernetes")
+    if chosen.document.get("kind").text in _PARTS:
+        draft.note(
+            chosen.document.line, f"it is laid over others: {_PARTS[chosen.document.get('kind').text]}"
+        )
     draft.within, draft.wanted = names[at], inner
     for line, text in laid.notes:
         draft.note(line, text)
@@ -103,6 +115,7 @@ def _read(draft: Draft, chosen: Place, texts: list[Node]) -> None:
         for place in places(part):
             account.read(place.node)
         for path, node in account.left(part):
+            beside(draft.origin, chosen, path, node)
             draft.lost(node.line, path)
         account.read(part)
     for document in texts:

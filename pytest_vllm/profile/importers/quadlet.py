@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container, containerline
@@ -77,12 +79,16 @@ def read_quadlet(origin: Origin, entries: list[Entry], service: str | None = Non
     draft.set("image", image.value, image.line)
     if image.value.endswith((".image", ".build")):
         draft.note(image.line, f"the image is made by {image.value}: set [server] image")
-    container.read_start(draft, line.entrypoint, quadlet.command, names)
+    container.read_start(draft, line.entrypoint, quadlet.command, names, cleared=line.cleared)
     line.idle.close(draft)
     quadlet.idle.close(draft)
     settings(draft, [entry for entry in entries if entry.section != "Container"], ())
     draft.deployment["kind"] = "podman-run"
     return draft
+
+
+def _there(device: str) -> str:
+    return "is" if Path(device).exists() else "is not, and is left out"
 
 
 class _Quadlet:
@@ -112,6 +118,13 @@ class _Quadlet:
             self._option(key, value, at)
 
     def _option(self, key: str, value: str, at: int) -> None:
+        if key == "AddDevice" and value.startswith("-"):
+            device = value.removeprefix("-").partition(":")[0]
+            self.draft.note(at, f"{device} is passed on where it is there; here it {_there(device)}")
+            if not Path(device).exists():
+                return
+        if key == "Mount":
+            value = re.sub(r"\b(source|src)=([^,]+)\.volume\b", r"\1=systemd-\2", value)
         if key in _OPTIONS:
             self.line.option(_OPTIONS[key], self._plain(key, value), at)
         elif key in _LISTS:

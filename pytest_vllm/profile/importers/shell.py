@@ -16,6 +16,7 @@ from pytest_vllm.profile.importers.shellprefix import is_run
 from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.slurm import directives
 from pytest_vllm.profile.importers.variables import Variables
@@ -53,12 +54,13 @@ def read_script(origin: Origin, script: Script, state: State, service: str | Non
     try:
         draft, used = _draft(here, chosen, candidates[at].name, inner)
     except ImportProblem as problem:
-        if not chosen.said:
+        left = [one for one in chosen.said if one.text.endswith(LEFT_EMPTY)]
+        if not left or LEFT_EMPTY in problem.what or " is not set" in problem.what:
             raise
-        said = chosen.said[0]
+        said = left[0]
         raise origin.problem(said.line, f"{said.text}, and so {problem.what}") from problem
     if chosen.said and not draft.server.get("model"):
-        raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(": it is left empty"))
+        raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(LEFT_EMPTY))
     account(draft, run, chosen, used)
     directives(draft)
     return draft
@@ -70,7 +72,11 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
     kind = "podman" if chosen.texts[0].endswith("podman") else "docker"
     draft = Draft(origin, kind if engine else "process", f"{kind}-run" if engine else "shell")
     draft.within, draft.wanted = within, wanted
-    words = [Word(emitted(draft, value), line) for value, line in chosen.words]
+    texts = chosen.texts
+    words = [
+        Word(emitted(draft, value, lenient=engine and _of_env(texts[:at], value.text)), line)
+        for at, (value, line) in enumerate(chosen.words)
+    ]
     used = {use for value, _ in chosen.words for use in value.uses}
     plain = Variables(origin, draft.note, kind="plain")
     seen = {} if chosen.prefix.cleared else chosen.state.environment()
@@ -93,6 +99,11 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
         if not engine:
             draft.set_env(name, text, lines.get(name, chosen.line))
     return draft, used
+
+
+def _of_env(before: list[str], word: str) -> bool:
+    """Whether a word of a run line sets a variable: a name that is not set is passed on as an empty one."""
+    return before[-1:] in (["-e"], ["--env"]) or re.match(r"(?:--env=|-e)[A-Za-z_]\w*=", word) is not None
 
 
 def read_command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.ledger import Ledger
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -27,7 +28,7 @@ def emitted(draft: Draft, value: Value, *, lenient: bool = False) -> str:
         if remark.fatal and not lenient:
             what, _, fix = remark.text.partition("; ")
             raise draft.origin.problem(remark.line, what, fix)
-        text = f"{remark.text.partition(';')[0]}: it is left empty" if remark.fatal else remark.text
+        text = f"{remark.text.partition(';')[0]}{LEFT_EMPTY}" if remark.fatal else remark.text
         draft.note(remark.line, text)
     return value.text
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.marks import unrun
-from pytest_vllm.profile.importers.shellvalue import Part, Remark, Value, fields, joined
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Part, Remark, Value, fields, joined
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
@@ -341,9 +341,7 @@ class Expander:
 
 def _empty(remark: Remark) -> Remark:
     """The remark of a name that is not set, where a shell leaves the whole word out."""
-    return (
-        Remark(remark.line, f"{remark.text.partition(';')[0]}: it is left empty") if remark.fatal else remark
-    )
+    return Remark(remark.line, f"{remark.text.partition(';')[0]}{LEFT_EMPTY}") if remark.fatal else remark
 
 
 def _trimmed(text: str, operator: str, pattern: str) -> str:
