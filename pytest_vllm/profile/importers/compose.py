@@ -69,6 +69,25 @@ def read_compose(origin: Origin, service: str | None) -> Draft:
     return draft
 
 
+def read_service(origin: Origin, node: Node, name: str, inner: str, engine: str) -> Draft:
+    """One service that stands by itself, its values filled in but for `$NAME`.
+
+    Args:
+        origin: what messages name.
+        node: the service.
+        name: what its container is called.
+        inner: which server of a shell in it, where it starts several.
+        engine: `docker` or `podman`.
+    """
+    draft = Draft(origin, engine, "compose")
+    draft.within, draft.wanted = name, inner
+    part = Part(node)
+    names = Variables(origin, draft.note, {}, origin.environ, kind="compose")
+    _Service(draft, name, part, names, NOTHING).read()
+    _account(draft, part, NOTHING, [])
+    return draft
+
+
 def _account(draft: Draft, part: Part, document: Node, others: list[Node]) -> None:
     """What of the service, and of the rest of the file, no reader has read."""
     ledger = Ledger()

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.facts import canonical
 from pytest_vllm.profile.importers.marks import secret_mark
+from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, pick
 from pytest_vllm.profile.importers.program import other_program
-from pytest_vllm.profile.importers.shellaccount import account, emitted
+from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
 from pytest_vllm.profile.importers.shellprefix import nested
 from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
-from pytest_vllm.profile.importers.shellvalue import Value
+from pytest_vllm.profile.importers.shellvalue import Remark, Value
 from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.importers.vllmline import flag_of, program_length, read_arguments
 from pytest_vllm.profile.words import unknown
@@ -76,7 +77,7 @@ def read_start(
     """
     if not entrypoint and not cleared:
         _started_twice(draft, command)
-    words = _unwrapped(draft, [*entrypoint, *command], variables)
+    words, said = _unwrapped(draft, [*entrypoint, *command], variables)
     if draft.wanted:
         known = [draft.within] if draft.within else []
         raise draft.origin.problem(0, unknown("server", draft.wanted, known))
@@ -90,7 +91,10 @@ def read_start(
     elif entrypoint:
         draft.set("entrypoint", [word.text for word in entrypoint], entrypoint[0].line)
         words = list(command)
-    read_arguments(draft, words[length:])
+    try:
+        read_arguments(draft, words[length:])
+    except ImportProblem as problem:
+        raise explained(draft.origin, said, problem) from problem
     if not draft.server.get("model") and "config" not in draft.args:
         draft.note(words[0].line if words else 0, "no model is named: vLLM serves its default model")
 
@@ -108,17 +112,23 @@ def _started_twice(draft: Draft, command: Sequence[Word]) -> None:
         raise draft.origin.problem(command[0].line, what, fix)
 
 
-def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Word]:
-    """The words that a shell around vLLM (`bash -c "…"`) would start, in the server's environment."""
+def _unwrapped(
+    draft: Draft, words: list[Word], variables: Variables
+) -> tuple[list[Word], tuple[Remark, ...]]:
+    """The words that a shell around vLLM (`bash -c "…"`) would start, in the server's environment.
+
+    Returns:
+        The words, and what has to be said of those that a shell leaves out.
+    """
     found = nested([Value(word.text) for word in words]) if words else None
     if found is None:
-        return words
+        return words, ()
     at = next(place for place, word in enumerate(words) if word.text == found[0].text)
     state = _state(draft, variables, found[1])
     run = Run(draft.origin, parsed(found[0].text, draft.origin, words[at].line), state).follow()
     starts = [one for one in run.starts if program_length(one.texts)]
     if not starts:
-        return words
+        return words, ()
     chosen = _chosen(draft, starts)
     inner = [Word(emitted(draft, value), line) for value, line in chosen.words]
     used = {use for value, _ in chosen.words for use in value.uses}
@@ -132,7 +142,7 @@ def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Wo
     account(draft, run, chosen, used, ", which is run before vLLM,")
     around = " ".join(word.text for word in words[:at])
     draft.note(words[at].line, f"the shell around vLLM ({around}) is left out")
-    return inner
+    return inner, chosen.said
 
 
 def _chosen(draft: Draft, starts: list[Start]) -> Start:

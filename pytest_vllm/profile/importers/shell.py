@@ -11,7 +11,7 @@ from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, parted, pick
 from pytest_vllm.profile.importers.program import container_of, other_program
-from pytest_vllm.profile.importers.shellaccount import account, emitted
+from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
 from pytest_vllm.profile.importers.shellprefix import is_run
 from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
@@ -54,11 +54,7 @@ def read_script(origin: Origin, script: Script, state: State, service: str | Non
     try:
         draft, used = _draft(here, chosen, candidates[at].name, inner)
     except ImportProblem as problem:
-        left = [one for one in chosen.said if one.text.endswith(LEFT_EMPTY)]
-        if not left or LEFT_EMPTY in problem.what or " is not set" in problem.what:
-            raise
-        said = left[0]
-        raise origin.problem(said.line, f"{said.text}, and so {problem.what}") from problem
+        raise explained(origin, chosen.said, problem) from problem
     if chosen.said and not draft.server.get("model"):
         raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(LEFT_EMPTY))
     account(draft, run, chosen, used)

@@ -135,12 +135,20 @@ def _table(tables: list[Node], *, json: bool) -> str:
         found = next(fitting, "workflow" if jobs else "")
     if {"Config", "HostConfig"} <= keys:
         found = "inspect"
+    if not found and len(known) * 2 <= len(keys) and any(_is_service(one) for _, one in first.pairs):
+        found = "service"
     return found or ("json" if json and not known else "config")
 
 
 def _is_compose(keys: set[str]) -> bool:
     including = "include" in keys and keys <= _INCLUDING
     return including or ("services" in keys and not {"resources", "decode"} & keys)
+
+
+def _is_service(node: Node) -> bool:
+    """A table that says of a container what compose does."""
+    keys = {key for key, _ in node.pairs}
+    return "image" in keys and bool(keys & {"command", "ports", "environment", "volumes", "container_name"})
 
 
 def _list(found: Node) -> str:
