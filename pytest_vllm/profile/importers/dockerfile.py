@@ -51,7 +51,7 @@ def read_dockerfile(origin: Origin, service: str | None = None) -> Draft:
     that the build is given, and for a program that is not vLLM.
     """
     stage = _last_stage(origin)
-    draft = Draft(origin, "docker", "docker-run")
+    draft = Draft(origin, "docker", "dockerfile")
     draft.wanted = service or ""
     names = Variables(origin, draft.note, {}, kind="shell")
     image = _filled(names, stage.image, stage.line)

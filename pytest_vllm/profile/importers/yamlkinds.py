@@ -72,6 +72,8 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
             frozenset({"image", "resources"}),
             frozenset({"servingEngineSpec"}),
             frozenset({"replicaCount"}),
+            frozenset({"resources", "nodeSelector"}),
+            frozenset({"resources", "tolerations"}),
             frozenset({"image", "ingress"}),
             frozenset({"modelArtifacts"}),
             frozenset({"decode", "prefill"}),
