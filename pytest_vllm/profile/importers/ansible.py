@@ -139,7 +139,7 @@ def _service(task: Node) -> Node:
     """A task as a service of compose."""
     found: dict[str, Node] = {}
     for key, one in task.pairs:
-        if key == "state":
+        if key == "state" and one.text in ("started", "present", "healthy"):
             continue
         if key == "device_requests":
             requests = [_request(entry) for entry in one.items]
@@ -148,7 +148,8 @@ def _service(task: Node) -> Node:
                 devices = Node({name: devices}, None, one.line)
             found["deploy"] = devices
         elif key != "name":
-            found[_KEYS.get(key, key)] = one
+            known = _KEYS.get(key, key)
+            found[key if known in found or (known != key and task.get(known)) else known] = one
     return Node(found, {name: one.plain for name, one in found.items()}, task.line)
 
 

@@ -50,8 +50,10 @@ def read_dockerfile(origin: Origin, service: str | None = None) -> Draft:
     Raises ImportProblem for a file that makes another image, which has to be built and named, for a value
     that the build is given, and for a program that is not vLLM.
     """
-    stage = _last_stage(origin)
+    stage, others = _last_stage(origin)
     draft = Draft(origin, "docker", "dockerfile")
+    for one in others:
+        draft.lost(one.line, f"{one.name} of another stage")
     draft.wanted = service or ""
     names = Variables(origin, draft.note, {}, kind="shell")
     image = _filled(names, stage.image, stage.line)
@@ -65,8 +67,8 @@ def read_dockerfile(origin: Origin, service: str | None = None) -> Draft:
     return draft
 
 
-def _last_stage(origin: Origin) -> _Stage:
-    """The stage that becomes the image, with what it takes over from the stages that it is made from."""
+def _last_stage(origin: Origin) -> tuple[_Stage, list[Instruction]]:
+    """The stage that becomes the image, with what it takes over from those that it is made from; the rest."""
     stages: dict[str, _Stage] = {}
     found: _Stage | None = None
     given: list[Instruction] = []
@@ -86,7 +88,9 @@ def _last_stage(origin: Origin) -> _Stage:
             found.settings.append(one)
     if found is None:
         raise origin.problem(0, "it looks like a Dockerfile without FROM", _BUILD)
-    return found
+    taken = {one.line for one in found.settings}
+    every = [one for stage in stages.values() for one in stage.settings]
+    return found, [one for one in every if one.line not in taken]
 
 
 def _instructions(origin: Origin) -> list[Instruction]:
@@ -128,6 +132,7 @@ class _Reader:
             self.idle.idle(one.line, one.name)
         elif one.name == "ARG":
             name, equals, value = one.text.partition("=")
+            self.idle.idle(one.line, f"ARG {one.text}")
             if equals:
                 self.names.values.setdefault(name.strip(), _filled(self.names, value, one.line))
         elif one.name == "ENV":
@@ -135,15 +140,23 @@ class _Reader:
                 self.names.values[name] = _filled(self.names, value, one.line)
                 self.draft.set_env(name, self.names.values[name], one.line)
         elif one.name == "ENTRYPOINT":
+            self._replaced("ENTRYPOINT", self.entrypoint)
+            self._replaced("CMD", self.command)
             self.entrypoint, self.in_shell = _words(one)
             self.cleared, self.command = not self.entrypoint, []
         elif one.name == "CMD":
+            self._replaced("CMD", self.command)
             self.command = _words(one)[0]
         elif one.name in ("WORKDIR", "USER"):
             key = {"WORKDIR": "workdir", "USER": "user"}[one.name]
             self.draft.set(key, _filled(self.names, one.text, one.line), one.line)
         else:
             self.draft.lost(one.line, f"{one.name} {one.text}")
+
+    def _replaced(self, name: str, words: list[Word]) -> None:
+        """Say that an instruction does not count, as a later one takes its place."""
+        if words:
+            self.draft.note(words[0].line, f"{name} does not count: a later instruction takes its place")
 
     def _made(self, one: Instruction) -> ImportProblem:
         what = f"it looks like a Dockerfile that makes an image of its own ({one.name} in line {one.line})"
@@ -152,6 +165,8 @@ class _Reader:
     def start(self, image: str) -> None:
         """What a container starts: behind an entry point that a shell reads, no command counts."""
         command = [] if self.in_shell else self.command
+        if self.in_shell:
+            self._replaced("CMD behind an ENTRYPOINT that a shell reads", self.command)
         texts = [word.text for word in (*self.entrypoint, *command)]
         if not container.runs_vllm(image, texts):
             what = "it looks like a Dockerfile whose image starts no vLLM by itself"

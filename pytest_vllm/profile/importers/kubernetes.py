@@ -96,7 +96,9 @@ def _nowhere(origin: Origin, texts: list[Node], others: list[Place]) -> None:
         kind = document.get("kind").text
         if kind == "InferenceService" and places(document):
             continue  # it has its container, which runs something else
-        if kind in ELSEWHERE and (kind.startswith("Ray") or not any(started(one) for one in others)):
+        if kind in ELSEWHERE and (
+            not kind.endswith("Service") or not any(map(started, others)) or kind[:3] == "Ray"
+        ):
             named = document.get("spec", "predictor", "model", "runtime").text
             what = f"no container of this {kind} runs vLLM" + (f"; its runtime is {named}" if named else "")
             raise origin.problem(document.line, what, ELSEWHERE[kind])

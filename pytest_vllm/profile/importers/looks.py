@@ -18,6 +18,7 @@ OTHERS = {
     "hcl": ("HCL (Terraform or Packer)", _LINE),
     "makefile": ("a Makefile", "give the line that it runs: make -n TARGET | pytest --vllm-from=-"),
     "just": ("a justfile", "give the line that it runs: just -n TARGET"),
+    "taskfile": ("a Taskfile", "give the line that it runs: task --dry NAME"),
     "powershell": ("a PowerShell or batch script", _COPY),
     "xml": ("HTML or XML", "name the file that starts vLLM"),
     "ini": ("an ini file (supervisord or like)", "give the command of it that starts vLLM"),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 #: Kinds that have a reader of their own, and that others name too.
 READ = ("dockerfile", "supervisord")
+_MODAL = re.compile(r"^(?:import|from) modal\b", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
 _STARTS = re.compile(r"\b(?:docker|podman|nerdctl)[ \\]|\bvllm(?:\.\w+)* +serve\b|\bapi_server\b")
@@ -40,6 +41,8 @@ def _by_name(origin: Origin) -> str:
     named = origin.shown.rpartition("/")[2].lower()
     whole = next((kind for name, kind in BY_SUFFIX.items() if "." in name and named.endswith(name)), "")
     kind = whole or BY_SUFFIX.get(_suffix(origin), "")
+    if kind == "python" and _MODAL.search(origin.text):
+        kind = "modal"
     if kind in ("", "ini"):  # supervisord's own end in .conf, as many others do
         shell = _SHELL.match(origin.text)
         kind = "supervisord" if supervisord.SECTION.search(origin.text) and not shell else kind

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SECTION = re.compile(r"^\[program:[^\]\n]+\]", re.MULTILINE)
 _VLLM = re.compile(r"\bvllm\b|\bapi_server\b")
 _EXPANSION = re.compile(r"%\((\w+)\)[sd]")
+_RESTARTS = {"true": "always", "false": "no", "unexpected": "on-failure"}
 #: Keys without effect on the server.
 _IDLE = re.compile(
     r"(?:stdout|stderr)_\w+|redirect_stderr|start(?:secs|retries)|stop\w+|kill\w+|autostart|priority|"
@@ -79,8 +80,8 @@ def _settings(draft: Draft, origin: Origin, chosen: str, parser: configparser.Ra
     draft.deployment["name"] = chosen.partition(":")[2]
     for key, value in parser[chosen].items():
         line = _line(origin, chosen, key)
-        if key == "autorestart":
-            draft.deployment["restart"] = {"true": "always", "false": "no"}.get(value.lower(), "on-failure")
+        if key == "autorestart" and value.lower() in _RESTARTS:
+            draft.deployment["restart"] = _RESTARTS[value.lower()]
         elif _IDLE.fullmatch(key):
             idle.idle(line, key)
         elif key not in ("command", "environment"):
@@ -88,6 +89,8 @@ def _settings(draft: Draft, origin: Origin, chosen: str, parser: configparser.Ra
     for section in parser.sections():
         if not section.startswith("program:"):
             idle.idle(_line(origin, section, ""), f"[{section}]")
+        for key in parser[section] if section != chosen else ():
+            idle.idle(_line(origin, section, key), f"{key} of {section}")
     idle.close(draft)
 
 

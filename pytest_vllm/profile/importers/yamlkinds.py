@@ -20,6 +20,8 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("chart", (frozenset({"apiVersion", "name", "version"}),)),
     ("kustomization", (frozenset({"resources", "patches"}), frozenset({"resources", "images"}))),
     ("cloudformation", (frozenset({"Resources", "AWSTemplateFormatVersion"}),)),
+    ("taskfile", (frozenset({"version", "tasks"}),)),
+    ("nomad", (frozenset({"Job"}),)),
     ("prometheus", (frozenset({"scrape_configs"}),)),
     ("ecs", (frozenset({"containerDefinitions"}),)),
     ("sagemaker", (frozenset({"PrimaryContainer"}), frozenset({"ProductionVariants"}))),
