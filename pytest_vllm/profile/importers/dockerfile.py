@@ -56,10 +56,12 @@ def read_dockerfile(origin: Origin, service: str | None = None) -> Draft:
         draft.lost(one.line, f"{one.name} of another stage")
     draft.wanted = service or ""
     names = Variables(origin, draft.note, {}, kind="shell")
+    reader = _Reader(draft, names)
+    for one in (one for one in stage.settings if one.line < stage.line):
+        reader.read(one)  # those before FROM
     image = _filled(names, stage.image, stage.line)
     draft.set("image", image, stage.line)
-    reader = _Reader(draft, names)
-    for one in stage.settings:
+    for one in (one for one in stage.settings if one.line > stage.line):
         reader.read(one)
     reader.start(image)
     reader.idle.close(draft)

@@ -57,6 +57,8 @@ def read_script(origin: Origin, script: Script, state: State, service: str | Non
         raise explained(origin, chosen.said, problem) from problem
     if chosen.said and not draft.server.get("model"):
         raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(LEFT_EMPTY))
+    if not draft.server.get("model") and "config" not in draft.args:
+        _started_within(origin, run)
     account(draft, run, chosen, used)
     directives(draft)
     return draft
@@ -163,6 +165,14 @@ def _none_but_others(origin: Origin, run: Run, found: list[Start]) -> None:
             image = container_of(one.texts)[0]
             fix = "name the file that starts vLLM, or the script that is run there"
             raise origin.problem(one.line, f"the container of {image} starts {other}, not vLLM's server", fix)
+
+
+def _started_within(origin: Origin, run: Run) -> None:
+    """Refuse a container without a model in which another command starts vLLM."""
+    for line, text in run.others:
+        if re.search(r"\b(?:docker|podman|kubectl)\b.* exec .*\b(?:vllm|api_server)\b", text):
+            what = f"{text} starts vLLM in a container that runs"
+            raise origin.problem(line, what, "give the vllm serve line, or the container: container:NAME")
 
 
 def _is_vllm(texts: list[str]) -> bool:
