@@ -61,11 +61,8 @@ def read_ansible(origin: Origin, service: str | None) -> Draft:
         )
     names = [node.get("name").text or str(at) for at, (node, _, _) in enumerate(running, 1)]
     candidates = [Candidate(name, node.line) for name, (node, _, _) in zip(names, running, strict=True)]
-    starts = {
-        node.get("name").text: other_program(_start(node))
-        for node, _, _ in tasks
-        if (node, _, _) not in running
-    }
+    others = [one for one in tasks if one not in running]
+    starts = {node.get("name").text: other_program(_start(node)) for node, _, _ in others}
     wanted, inner = parted(names, service, starts)
     node, variables, module = running[pick(origin, candidates, wanted, "task", starts)]
     told = _Told(origin, variables)

@@ -93,8 +93,8 @@ def test_a_login_that_is_there_is_seen(tmp_path: Path) -> None:
 
 def test_ports_and_memory_of_a_pod_on_its_node(tmp_path: Path) -> None:
     """A pod names its port on the node's network too, and its memory folder lies over the node's."""
-    shm = {"volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}]}
-    text = pod(hostNetwork=True, hostIPC=True, **shm)
+    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}]
+    text = pod(hostNetwork=True, hostIPC=True, volumes=volumes)
     mounted = text.replace("ports:", "volumeMounts: [{name: shm, mountPath: /dev/shm}]\n    ports:")
     for rule in ("container.ports-idle", "container.shm-idle"):
         assert not found(mounted, tmp_path, rule)
