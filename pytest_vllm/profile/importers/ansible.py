@@ -54,7 +54,7 @@ _COPY = "copy the command that starts vLLM out of it"
 def read_ansible(origin: Origin, service: str | None) -> Draft:
     """The task that runs vLLM in a container. Raises ImportProblem for none, and for an unknown variable."""
     tasks = [found for one in documents(origin) for found in _tasks(one, {})]
-    running = [one for one in tasks if container.runs_vllm(one[0].get("image").text, _start(one[0]))]
+    running = [one for one in tasks if _runs_vllm(one[0])]
     if not running:
         raise origin.problem(
             0, "it looks like an Ansible playbook, and no docker_container of it runs vLLM", _COPY
@@ -74,6 +74,12 @@ def read_ansible(origin: Origin, service: str | None) -> Draft:
         if other is not node:
             draft.lost(other.line, f"the container {other.get('name').text}".rstrip())
     return draft
+
+
+def _runs_vllm(task: Node) -> bool:
+    """Whether a task starts vLLM, rather than end it or start something else."""
+    gone = task.get("state").text in ("absent", "stopped")
+    return not gone and container.runs_vllm(task.get("image").text, _start(task))
 
 
 def _start(node: Node) -> list[str]:

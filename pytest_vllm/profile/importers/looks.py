@@ -6,6 +6,7 @@ import re
 
 _LINE = "give the vllm serve or docker run line that it stands for"
 _RENDER = "render it: helm template NAME CHART"
+_RUNS = f"{_LINE}, or the container where it runs: --vllm-from=container:NAME"
 _COPY = "copy the command that starts vLLM out of it"
 
 #: Kind -> (what it looks like, the next step).
@@ -14,14 +15,14 @@ OTHERS = {
     "notebook": ("a Jupyter notebook", _COPY),
     "python": ("a Python program", "give the line that starts it, or the vllm serve line it stands for"),
     "javascript": ("a JavaScript program", _LINE),
-    "nomad": ("a Nomad job", "give the docker run line that its config and args stand for"),
-    "hcl": ("HCL (Terraform or Packer)", _LINE),
+    "nomad": ("a Nomad job", _RUNS),
+    "hcl": ("HCL (Terraform or Packer)", _RUNS),
     "makefile": ("a Makefile", "give the line that it runs: make -n TARGET | pytest --vllm-from=-"),
     "just": ("a justfile", "give the line that it runs: just -n TARGET"),
     "taskfile": ("a Taskfile", "give the line that it runs: task --dry NAME"),
     "powershell": ("a PowerShell or batch script", _COPY),
     "xml": ("HTML or XML", "name the file that starts vLLM"),
-    "ini": ("an ini file (supervisord or like)", "give the command of it that starts vLLM"),
+    "ini": ("an ini file", "give the command of it that starts vLLM"),
     "toml": ("TOML, as profiles are", "a profile is named by --vllm-profile=FILE"),
     "envfile": ("an env file", "name the compose file or the script that reads it"),
     "log": ("a log of vLLM", "pytest-vllm diagnose FILE reads logs; name the file that starts vLLM"),
@@ -47,7 +48,7 @@ OTHERS = {
     "bento": ("a BentoML configuration", _LINE),
     "azure-ml": ("a deployment of Azure ML", _LINE),
     "procfile": ("a Procfile", _COPY),
-    "nix": ("a Nix expression", _LINE),
+    "nix": ("a Nix expression", _RUNS),
     "fish": ("a fish script", _COPY),
     "bicep": ("Bicep", _LINE),
     "jsonnet": ("Jsonnet or CUE", "render it, and pipe the result in: jsonnet FILE | pytest --vllm-from=-"),

@@ -26,7 +26,7 @@ _RESTARTS = {"true": "always", "false": "no", "unexpected": "on-failure"}
 #: Keys without effect on the server.
 _IDLE = re.compile(
     r"(?:stdout|stderr)_\w+|redirect_stderr|start(?:secs|retries)|stop\w+|kill\w+|autostart|priority|"
-    r"exitcodes|process_name|numprocs(?:_start)?|loglevel|serverurl|umask"
+    r"exitcodes|process_name|numprocs_start|loglevel|serverurl|umask"
 )
 
 
@@ -46,7 +46,7 @@ def read_supervisord(origin: Origin, service: str | None) -> Draft:
     words = {name: _split(origin, name, parser[name]["command"], "command") for name in names}
     found = [name for name in names if _starts_vllm(words[name])]
     candidates = [Candidate(name.partition(":")[2], _line(origin, name, "command")) for name in found]
-    others = [name.partition(":")[2] for name in names if name not in found]
+    others = {name.partition(":")[2]: " ".join(words[name][:2]) for name in names if name not in found}
     wanted, inner = parted([one.name for one in candidates], service, others)
     chosen = found[pick(origin, candidates, wanted, "program", others)]
     line = _line(origin, chosen, "command")
@@ -82,14 +82,15 @@ def _settings(draft: Draft, origin: Origin, chosen: str, parser: configparser.Ra
         line = _line(origin, chosen, key)
         if key == "autorestart" and value.lower() in _RESTARTS:
             draft.deployment["restart"] = _RESTARTS[value.lower()]
-        elif _IDLE.fullmatch(key):
+        elif _IDLE.fullmatch(key) or (key, value) == ("numprocs", "1"):
             idle.idle(line, key)
         elif key not in ("command", "environment"):
             draft.lost(line, f"{key}={value}")
     for section in parser.sections():
         if not section.startswith("program:"):
             idle.idle(_line(origin, section, ""), f"[{section}]")
-        for key in parser[section] if section != chosen else ():
+        read = {chosen: set(parser[chosen]), "supervisord": {"environment"}}.get(section, set())
+        for key in (one for one in parser[section] if one not in read):
             idle.idle(_line(origin, section, key), f"{key} of {section}")
     idle.close(draft)
 

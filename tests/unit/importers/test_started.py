@@ -155,3 +155,42 @@ def test_a_kind_is_named(name: str, text: str, kind: str, tmp_path: Path) -> Non
         imported(tmp_path / name)
     assert kind in str(caught.value)
     assert ";" in str(caught.value)
+
+
+def test_a_task_that_ends_a_container_starts_none() -> None:
+    """Nor does one of another image."""
+    text = (
+        "- hosts: all\n  tasks:\n"
+        f"  - docker_container: {{name: a, image: '{STOCK}', command: --model org/a, state: absent}}\n"
+    )
+    with pytest.raises(ImportProblem, match="no docker_container of it runs vLLM"):
+        imported(text)
+
+
+def test_what_supervisord_itself_sets_is_in_its_programs() -> None:
+    """Under the program's own; a second process of it is said."""
+    text = (
+        '[supervisord]\nenvironment=A="1",B="2"\nlogfile=/x\n[program:llm]\n'
+        "command=vllm serve\n    org/a\n    --seed 3 ; why\nenvironment=B=3\nnumprocs=2\n"
+    )
+    found = imported(text)
+    assert found.profile.server.env == {"A": "1", "B": "3"}
+    assert found.profile.server.args == {"seed": 3}
+    assert any("numprocs=2 is not carried over" in note for note in found.notes)
+    assert not any("environment" in note for note in found.notes)
+    with pytest.raises(ImportProblem, match=r"there is llm \(/opt/start.sh\)"):
+        imported("[program:llm]\ncommand=/opt/start.sh\n")
+
+
+def test_a_dockerfile_of_several_stages(tmp_path: Path) -> None:
+    """The last one counts, with what it takes over."""
+    file = tmp_path / "Dockerfile"
+    file.write_text(
+        "ARG TAG=v0.32.0\nFROM vllm/vllm-openai:${TAG} AS base\nENV A=1 \\\n  # why\n  B='x y'\n"
+        'ENTRYPOINT ["vllm", "serve"]\nFROM alpine AS other\nRUN true\n'
+        'FROM base\nCMD ["org/a", "--seed", "3"]\n'
+    )
+    found = imported(file)
+    server = found.profile.server
+    assert (server.image, server.model, server.env) == (STOCK, "org/a", {"A": "1", "B": "x y"})
+    assert any("RUN of another stage is not carried over" in note for note in found.notes)
