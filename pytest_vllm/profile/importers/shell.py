@@ -151,6 +151,12 @@ def _none_but_others(origin: Origin, run: Run, found: list[Start]) -> None:
         if " compose " in text or "docker-compose" in text or "kubectl" in text or "helm" in text:
             raise origin.problem(line, f"{text} starts what another file describes", "import that file")
         if "vllm" in origin.text and re.search(
+            r"\b(?:systemctl|supervisorctl)\b.* (?:(?:re)?start|enable)\b", text
+        ):
+            raise origin.problem(
+                line, f"{text} starts what a unit or a configuration says", "import that file"
+            )
+        if "vllm" in origin.text and re.search(
             r"\b(?:singularity|apptainer|enroot|shifter|charliecloud|udocker)\b", text
         ):
             what = f"{text} starts what an image holds"

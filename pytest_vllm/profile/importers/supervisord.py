@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
 SECTION = re.compile(r"^\[program:[^\]\n]+\]", re.MULTILINE)
-_VLLM = re.compile(r"\bvllm\b|\bapi_server\b")
+_VLLM = re.compile(r"\bvllm\s+serve\b|\bapi_server\b|\b(?:docker|podman)\b.* run .*vllm", re.DOTALL)
 _EXPANSION = re.compile(r"%\((\w+)\)[sd]")
 _RESTARTS = {"true": "always", "false": "no", "unexpected": "on-failure"}
 #: Keys without effect on the server.
@@ -46,7 +46,7 @@ def read_supervisord(origin: Origin, service: str | None) -> Draft:
     words = {name: _split(origin, name, parser[name]["command"], "command") for name in names}
     found = [name for name in names if _starts_vllm(words[name])]
     candidates = [Candidate(name.partition(":")[2], _line(origin, name, "command")) for name in found]
-    others = {name.partition(":")[2]: " ".join(words[name][:2]) for name in names if name not in found}
+    others = {name.partition(":")[2]: _shown(words[name]) for name in names if name not in found}
     wanted, inner = parted([one.name for one in candidates], service, others)
     chosen = found[pick(origin, candidates, wanted, "program", others)]
     line = _line(origin, chosen, "command")
@@ -93,6 +93,12 @@ def _settings(draft: Draft, origin: Origin, chosen: str, parser: configparser.Ra
         for key in (one for one in parser[section] if one not in read):
             idle.idle(_line(origin, section, key), f"{key} of {section}")
     idle.close(draft)
+
+
+def _shown(words: list[str]) -> str:
+    """What a program starts, as a message names it."""
+    inner = nested([Value(one) for one in words]) if words else None
+    return inner[0].text[:60] if inner else " ".join(words[:2])
 
 
 def _starts_vllm(words: list[str]) -> bool:

@@ -31,7 +31,7 @@ PROBLEMS = {
     "a YAML of nobody": (
         "a.yaml",
         "colour: blue\n",
-        ": nothing here starts vLLM: none of its keys is a flag of vLLM; name the file that does",
+        ": it looks like YAML of another program: none of its keys is a flag of vLLM; name the file that does",
     ),
     "a YAML of another program that shares a key": (
         "a.yaml",
