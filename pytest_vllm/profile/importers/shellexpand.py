@@ -194,7 +194,8 @@ class Expander:
         if operator and known.unknown and not self.state.unset(known):
             yield Part(known, quoted)  # whether it is set is not known either
             return
-        given = known.text != "" if operator.startswith(":") else not self.state.unset(known)
+        has = name in self.state.values or not self.state.unset(known)  # `A=$A` sets A, to whatever it is
+        given = known.text != "" if operator.startswith(":") else has
         last = operator[-1:]
         if last in ("-", "=") and operator:
             if given:

@@ -79,6 +79,13 @@ def test_the_arguments_of_a_script_are_asked_for(how: str) -> None:
         imported(text.replace("MODEL", ""), environ={})
 
 
+def test_a_name_that_was_set_to_an_unset_one_has_no_default() -> None:
+    """It is set, to whatever the other one is."""
+    with pytest.raises(ImportProblem, match=r"\$A is not set"):
+        imported("A=$A\nvllm serve org/a --seed ${A-3}\n", environ={})
+    assert imported("vllm serve org/a --seed ${A-3}\n", environ={}).profile.server.args == {"seed": 3}
+
+
 def test_a_function_has_its_own_arguments() -> None:
     """Those are in the file."""
     text = 'run() { vllm serve "$@"; }\nrun org/a --seed 3\n'
