@@ -31,8 +31,10 @@ PROBLEMS = {
     "a YAML of nobody": (
         "a.yaml",
         "colour: blue\n",
-        ": it looks like YAML of another program: none of its keys is a flag of vLLM; "
-        "name the file that does",
+        (
+            ": it looks like YAML of another program: none of its keys is a flag of vLLM; "
+            "name the file that does"
+        ),
     ),
     "a YAML of another program that shares a key": (
         "a.yaml",
