@@ -138,7 +138,8 @@ def judged(flags: Flags, version: str, *, loads: bool) -> tuple[GateRun, float]:
 
 
 def _areas() -> list[str]:
-    return sorted({entry.spec.id.partition(".")[0] for entry in entries()})
+    asked = (entry.spec for entry in entries() if entry.spec.tier in ("smoke", "gate"))
+    return sorted({spec.id.partition(".")[0] for spec in asked})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -154,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         run, seconds = judged(SETS[name], asked.vllm, loads=asked.loads)
         answer = run.answer if run.report else f"exit status {run.exit}"
         accused += answer not in HARMLESS
-        failed, open_ = run.reasons("fail"), run.reasons("undecided")
+        failed, open_ = (run.reasons(verdict) if run.report else {} for verdict in ("fail", "undecided"))
         row = f"| {asked.vllm} | {name} | {answer} | {len(failed)} | {len(open_)} | {seconds:.0f} |"
         print(row, flush=True)
         for check, reason in {**failed, **open_}.items():
