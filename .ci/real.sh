@@ -62,12 +62,27 @@ part_real() {
         gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-smollm2 --vllm-report="$work/report-docker"
     step "the scripted gate on a real vLLM in a container" \
         gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-scripted --vllm-report="$work/report-scripted"
-    step "three parsers of a real vLLM, in containers" \
-        .venv/bin/python -m tools.sweep --smoke --version "$VLLM" --folder "$work/sweeps"
     step "a real vLLM: attach, refusals, reaping" \
         without_skips env PYTEST_VLLM_REAL="${PYTEST_VLLM_REAL:-1}" PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
         PYTEST_VLLM_SCRIPTED_REPORT="$work/report-scripted" \
         .venv/bin/pytest tests -m "real or docker or podman"
+}
+
+# Three parsers through whole servers. Without a server, tests/real/test_parsers.py asks every parser of this vLLM.
+part_sweep() {
+    must "Docker and debootstrap" apt_install dockerd=docker.io docker=docker.io debootstrap=debootstrap
+    must "Docker daemon" start_docker
+    must "image of vLLM $VLLM for the CPU" .venv/bin/python -m tests.real.image --vllm "$VLLM" --work "$work/image"
+    step "three parsers of a real vLLM, in containers" \
+        .venv/bin/python -m tools.sweep --smoke --version "$VLLM" --folder "$work/sweeps"
+}
+
+# Servers of unusual settings, none of which may be accused: the table of docs/trust.md.
+part_healthy() {
+    must "Docker and debootstrap" apt_install dockerd=docker.io docker=docker.io debootstrap=debootstrap
+    must "Docker daemon" start_docker
+    must "image of vLLM $VLLM for the CPU" .venv/bin/python -m tests.real.image --vllm "$VLLM" --work "$work/image"
+    step "real servers of unusual settings" .venv/bin/python -m tests.real.healthy --vllm "$VLLM"
 }
 
 # The gate's own image, from wheels alone: another user than root, no network, and nothing written but what it is given.
