@@ -310,3 +310,21 @@ def long_shifts(body: Any, exchange: Exchange) -> Any:
         for at in range(long + 1, len(found)):
             body["data"][at]["embedding"] = found[at - 1]
     return body
+
+
+@defect(
+    "oracle.values-shifted",
+    on="json",
+    paths=(CHAT,),
+    area="oracle",
+    faults=["vllm-project/vllm#29216"],
+    catches=["oracle.listed.value"],
+)
+def values_shifted(body: Any, exchange: Exchange) -> Any:
+    """Where a schema is asked for, each token has the log probability of the one after it."""
+    asked = exchange.body if isinstance(exchange.body, dict) else {}
+    found = list(_entries(body)) if asked.get("response_format") else []
+    values = [entry["logprob"] for entry in found]
+    for entry, value in zip(found, values[1:] + values[:1], strict=True):
+        entry["logprob"] = value
+    return body
