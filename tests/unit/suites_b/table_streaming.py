@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from suites.streaming.exchanges import TORN
 from tests.unit.suites_b.breaks import (
     Break,
     answered,
@@ -118,10 +117,6 @@ def _flood(events: Events) -> Events:
     empty = json.loads(events[1][1])
     empty["choices"][0]["text"] = ""
     return [*events[:2], *[(events[1][0], json.dumps(empty))] * 14, *events[2:]]
-
-
-def _prompted(events: list[tuple[float, str]]) -> list[tuple[float, str]]:
-    return [(at, text.replace('"text":"', f'"text":"{TORN}')) for at, text in events]
 
 
 STREAMING = [
@@ -392,10 +387,5 @@ STREAMING = [
         "usage not kept apart",
         edited("streaming.completion-again", lambda b: b["usage"].update(completion_tokens=13)),
         ("stream.parity.completion-tokens",),
-    ),
-    Break(
-        "the prompt in the answer",
-        streamed("streaming.torn", _prompted),
-        ("stream.prompt-kept-out",),
     ),
 ]
