@@ -78,10 +78,11 @@ def forbidden(recording: Recording, version: str = "") -> str:
     """
     if fault := unwhole(recording):
         return fault
-    if fault := _scrape_fault(recording) or _uneven_logprobs(recording):
+    fault = _scrape_fault(recording)
+    if fault or recording.status is None or recording.failure is not None or recording.aborted:
+        return fault  # what the connection cut is not what the server said
+    if fault := _uneven_logprobs(recording):
         return fault
-    if recording.status is None or recording.failure is not None or recording.aborted:
-        return ""
     if recording.status >= 400 and recording.request.method != "HEAD":
         return _refusal_fault(recording)
     if recording.status != OK or _route(recording) not in SCHEMAS:

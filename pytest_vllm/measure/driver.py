@@ -21,8 +21,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_vllm.measure.host import Host
+from pytest_vllm.measure.host import Host, allow
 from pytest_vllm.measure.wirebytes import Head, complete, head_of
+from pytest_vllm.wire.allowance import EACH
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.framing import FramingError
 
@@ -63,6 +64,7 @@ class Call:
         error: why it has no whole response; empty when it has.
         failure: the same as a kind; None when it has.
         again: whether it was sent a second time: its kept connection was closed while it was on its way.
+        most: bytes that the response may have; one that goes on is broken off, and but its beginning dropped.
     """
 
     message: bytes
@@ -78,6 +80,7 @@ class Call:
     head: Head | None = None
     size: int = 0
     again: bool = False
+    most: int = EACH
 
 
 class Connection:
@@ -146,7 +149,7 @@ class Driver:
     def open(self, count: int) -> None:
         """Connect so many connections beforehand. Raises OSError when the server cannot be reached."""
         wanted = count - len(self._idle)
-        _allow(count + 64)
+        allow(count + 64)
         fresh = [self._connect() for _ in range(max(0, wanted))]
         deadline = time.perf_counter() + 10.0
         while any(not one.ready for one in fresh):
@@ -302,6 +305,11 @@ class Driver:
         call.pieces.append(data)
         call.times.append(at)
         call.size += len(data)
+        if call.size > call.most:
+            del call.pieces[1:], call.times[1:]
+            excess = f"the response is longer than {call.most // 1024} KiB and was broken off there"
+            self._end(connection, Failure.PROTOCOL, excess)
+            return
         if call.head is None:
             call.head = head_of(call.pieces)
         if call.head is not None and self._may_be_over(call.head, call, data):
@@ -383,14 +391,3 @@ class Driver:
         if self._shifted >= 0 and abs(shift - self._shift) > 0.001:
             self.stepped = True
         self._shift, self._shifted = shift, now
-
-
-def _allow(files: int) -> None:
-    """Raise this process's limit of open files, as far as it may."""
-    try:
-        import resource  # noqa: PLC0415 - not on every system
-    except ImportError:
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < files:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(files + 256, hard), hard))

@@ -91,3 +91,14 @@ class Host:
         with suppress(BlockingIOError):
             sock.connect(address.place)
         return sock
+
+
+def allow(files: int) -> None:
+    """Raise this process's limit of open files, as far as it may."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(files + 256, hard), hard))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_vllm.measure.driver import Call
 from pytest_vllm.measure.health import Client
-from pytest_vllm.measure.held import left, length, too_little
+from pytest_vllm.measure.held import joined, left, length, too_little
 from pytest_vllm.measure.measured import Measured, Point
 from pytest_vllm.measure.samples import Sample, sample_of
 from pytest_vllm.measure.sender import HOPELESS
@@ -35,6 +35,8 @@ TICK = 0.05
 CANARIES = 6
 #: How many times its budget a load may last, to make up for time in which this process was held up.
 LONGEST = 3.0
+#: Seconds without a byte of any answer after which `/health` is asked too, and after which the load ends.
+DOUBTFUL, SILENT = 10.0, 30.0
 
 
 class Sending(Protocol):
@@ -102,6 +104,8 @@ class Load:
     canaries: list[Sample] = field(default_factory=list)
     looks: list[float] = field(default_factory=list)
     pending: int = 0
+    #: That nothing at all was answered for long, in words; empty while something is.
+    silent: str = ""
 
     def __post_init__(self) -> None:
         """Nothing is sent yet."""
@@ -112,6 +116,7 @@ class Load:
         self._coming = list(LOOKS) if self.workload.goals else []
         self._next_scrape = self._next_canary = 0.0
         self._read_before = 0
+        self._heard_at, self._bytes, self._doubted = 0.0, -1, False
 
     @property
     def window(self) -> tuple[float, float]:
@@ -144,11 +149,12 @@ class Load:
     def drain(self) -> None:
         """Let what runs finish; what takes too long is given up."""
         deadline = time.perf_counter() + max(self.workload.patience / self.speed, 1.0)
-        while (self.sender.in_flight or self.pending) and time.perf_counter() < deadline:
+        while (self.sender.in_flight or self.pending) and time.perf_counter() < deadline and not self.silent:
             self.talk.driver.step(TICK)
             self.sender.serve(time.perf_counter())
+            self._listen(time.perf_counter())
             self.say(f"{self.key}: {self.sender.in_flight} requests are finishing")
-        why = f"not answered within {self.workload.patience:g} s"
+        why = self.silent or f"not answered within {self.workload.patience:g} s"
         self.talk.driver.cancel(why=why)
         self.sender.finish(why)
 
@@ -222,8 +228,26 @@ class Load:
             sample_of(call, kind="canary", asked=None, begin=self.begin, speed=self.speed, texts=True)
         )
 
+    def _listen(self, now: float) -> None:
+        """Whether anything is answered at all: a stream, a scrape, or `/health`, which is asked in doubt.
+
+        A server that computes without a word for minutes still answers the latter two.
+        """
+        heard = self.sender.reads + self.talk.driver.reads
+        if heard != self._bytes or not (self.sender.in_flight or self.pending):
+            self._bytes, self._heard_at, self._doubted = heard, now, False
+        held = ((begin, end) for begin, end in joined(self.talk.driver.held) if end > self._heard_at)
+        quiet = length(left((self._heard_at, now), tuple(held)))
+        if quiet > DOUBTFUL and not self._doubted:
+            self._doubted = True
+            self.talk.driver.submit(Call(self.talk.asking.get("/health"), lambda _: None, now))
+        if quiet > SILENT:
+            self.silent = f"no byte of any answer came for {quiet:.0f} s, nor of /health"
+
     def _look(self, now: float, spent: float) -> None:
         """Whether it is over."""
+        self._listen(now)
+        self.stopped = self.silent
         if self.sender.hopeless:
             self.stopped = f"{HOPELESS} requests in a row failed"
         if self.steady and self._coming and spent / self._budget >= self._coming[0]:

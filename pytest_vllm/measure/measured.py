@@ -54,6 +54,10 @@ class Decided:
         return self.outcome is Outcome.HOLDS
 
 
+#: So many requests at the end of a load that are lost raise the question whether the server is.
+LAST = 3
+
+
 @dataclass(frozen=True)
 class Measured:
     """One measurement. Times are the server's seconds from the start of the load.
@@ -79,6 +83,7 @@ class Measured:
         held: when the client was held up: nothing that these times show is the server's.
         cost: seconds of the wall that the whole of it took.
         client: figures of the client itself: processor share, lag, events.
+        hung: whether it ended because no byte of any answer came for long; the file does not say it.
     """
 
     key: str
@@ -101,6 +106,12 @@ class Measured:
     held: tuple[Span, ...] = ()
     cost: float = 0.0
     client: Mapping[str, float] = field(default_factory=dict)
+    hung: bool = False
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether nobody may be there any more: its last requests were lost on their way."""
+        return self.hung or (len(self.samples) > 0 and all(one.lost for one in self.samples[-LAST:]))
 
     @property
     def seconds(self) -> float:

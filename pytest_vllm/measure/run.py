@@ -135,6 +135,8 @@ class _Run:
         )
         self.load.run()
         self.load.drain()
+        if self.load.silent:
+            return  # each further question would wait for a minute
         self.after, self.drained = self._idle()
         if self.workload.canary:
             self.late += self._canary()
@@ -165,13 +167,14 @@ class _Run:
             alone=tuple(one.text for one in (*self.around[:1], *self.late) if one.kind == "canary"),
             loaded=tuple(one.text for one in load.canaries if id(one) not in unheard),
             looks=tuple(load.looks),
-            stopped=self.broken or load.stopped,
+            stopped=self.broken or load.silent or load.stopped,
             spoiled=self.spoiled,
             doubts=tuple(found),
             drained=self.drained,
             held=load.sender.held,
             cost=cost,
             client=_shown([client for client, _ in clients]),
+            hung=bool(load.silent),
         )
 
     def _canary(self) -> list[Sample]:

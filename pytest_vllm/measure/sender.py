@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.measure.driver import Call
 from pytest_vllm.measure.held import joined
 from pytest_vllm.measure.samples import Sample, sample_of
+from pytest_vllm.wire.allowance import EACH, LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,8 @@ CONNECTIONS = 1024
 KEPT = 40
 #: Bytes of responses that are kept unread, at most.
 UNREAD = 16 * 2**20
+#: Bytes that a response may have for each token that it was asked for; a chunk of a stream has about 250.
+A_TOKEN = 4096
 #: So many requests in a row that fail end the load.
 HOPELESS = 50
 
@@ -217,7 +220,9 @@ class Sender:
             if then is not None:
                 then(call)
 
-        call = Call(self.asking.load(asked, output), over, intended, (asked.kind.name, output))
+        message = self.asking.load(asked, output)
+        most = EACH if output is None else LEAST + A_TOKEN * output
+        call = Call(message, over, intended, (asked.kind.name, output), most=most)
         self.sent += 1
         self.flying.add(call)
         self.driver.submit(call)

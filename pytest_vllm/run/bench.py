@@ -25,7 +25,7 @@ from pytest_vllm.wire.recording import NotRun, Undecided
 from pytest_vllm.wire.redact import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pytest_vllm.declare.measurements import PlannedMeasurement
@@ -55,6 +55,7 @@ def measure_all(
     *,
     tier: str = "gate",
     asked: bool = True,
+    gone: Callable[[], str] = str,
 ) -> dict[str, Any]:
     """Perform measurements and keep what they give in the server's folder.
 
@@ -65,9 +66,11 @@ def measure_all(
         rootdir: where hardware and model files of the person lie.
         tier: `soak` has a budget of its own.
         asked: whether somebody asked for these; a rehearsal that is given no time measures only then.
+        gone: why the server is gone or hangs, in words; empty while it lives. May take a while.
 
     Returns:
-        What the report tells of the phase: budget in the server's seconds, seconds scored, how many requests.
+        What the report tells of the phase: budget in the server's seconds, seconds scored, how many requests;
+        `stopped`, why nothing more was measured, where the server was gone.
     """
     kept = Measurements(state.folder)
     speed = speed_of(state.server)
@@ -81,12 +84,17 @@ def measure_all(
     budget = min(whole, rehearsal * speed) if simulated else whole
     most = min(whole, REHEARSED * speed) if simulated else 0.0
     done: dict[str, Measured] = {}
+    stopped = ""
     left, weights = budget, sum(one.spec.weight for one in plan)
     progress.phase("measure")
     with alone(state.server.url, progress), _crew(state.profile.measure, progress) as crew:
         for one in plan:
             share = left * one.spec.weight / weights if one.spec.weight else left
-            found = _measured(one, Bench(state, rootdir, share, max(share, most), crew), done, progress)
+            bench = Bench(state, rootdir, share, max(share, most), crew)
+            if stopped:
+                found = Measured(one.key, Workload(), stopped=stopped, simulated=simulated)
+            else:
+                found, stopped = _living(one, bench, done, progress, gone)
             kept.save(found)
             done[one.key] = found
             if one.spec.weight:
@@ -94,7 +102,14 @@ def measure_all(
     spent = sum(one.seconds for one in done.values())
     requests = sum(len(one.samples) for one in done.values())
     progress.done(f"{len(plan)} measurements, {requests} requests, {spent:.3g} s of load scored")
-    return {"budget": round(budget, 3), "scored": round(spent, 3), "requests": requests, "speed": speed}
+    told = {"stopped": stopped} if stopped else {}
+    return {
+        "budget": round(budget, 3),
+        "scored": round(spent, 3),
+        "requests": requests,
+        "speed": speed,
+        **told,
+    }
 
 
 def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> dict[str, Any]:
@@ -170,6 +185,29 @@ class Bench:
         if made.requests:
             return made
         return replace(made, seconds=self.most if made.goals else min(made.seconds, self.budget))
+
+
+def _living(
+    one: PlannedMeasurement,
+    bench: Bench,
+    done: Mapping[str, Measured],
+    progress: Progress,
+    gone: Callable[[], str],
+) -> tuple[Measured, str]:
+    """A measurement, and why the server was gone in it; empty while it lives.
+
+    A server that was silent and lives had stood still: it is measured again, once.
+    """
+    found = _measured(one, bench, done, progress)
+    if not found.unanswered:
+        return found, ""
+    progress.update(f"{one.key}: its last requests got no answer: asks whether the server lives")
+    if why := gone():
+        return replace(found, spoiled=why), why
+    if found.hung:
+        progress.say(f"{one.key}: {found.stopped}; the server answers again: measured again")
+        found = _measured(one, bench, done, progress)
+    return found, ""
 
 
 def _measured(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     Ask = Callable[[Planned, Request], Awaitable[Recording]]
 
 UNSENT = Request("", "")
+OK = 200
+#: So many answers of a kind that do not end, with none that does, and no more of it are asked for.
+ENDLESS = 3
 
 
 async def record_all(
@@ -124,6 +128,8 @@ class _Recorder:
     _not_idle: list[str] = field(default_factory=list)
     #: Whether an exchange was not read to its end: the server may still be busy with it.
     _broken_off: bool = False
+    #: How many answers of a kind were begun and not ended in time, while none of it was whole.
+    _endless: Counter[tuple[str, bool]] = field(default_factory=Counter)
 
     @property
     def stopped(self) -> str:
@@ -305,8 +311,8 @@ class _Recorder:
 
     async def _send(self, planned: Planned, request: Request) -> Recording:
         unsent = Recording(planned.key, self.client.redactor.request(request), sent=time.time())
-        if self.stopped:
-            return unsent.with_response(error=f"not sent: {self.stopped}", failure=Failure.STOPPED)
+        if why := self.stopped or self._without_end(request):
+            return unsent.with_response(error=f"not sent: {why}", failure=Failure.STOPPED)
         start = time.perf_counter()
         try:
             await self.vigil.clear()
@@ -325,7 +331,26 @@ class _Recorder:
             why = f"given up: {self.stopped}"
             return unsent.with_response(error=why, failure=Failure.GIVEN_UP, seconds=round(taken, 6))
         self._spans[planned.key] = Span(start, end, generated_tokens(recording))
+        self._ended(recording)
         return recording.with_response(status=None, error=size, failure=Failure.UNFIT) if size else recording
+
+    def _ended(self, recording: Recording) -> None:
+        """Count the answers that began and did not end; one that did shows that its kind does."""
+        kind = _kind(recording.request)
+        if recording.status != OK or recording.aborted:
+            return
+        if recording.failure is None:
+            self._endless[kind] = -self.total
+        elif recording.failure.slow and recording.request.timeout is None:
+            self._endless[kind] += 1
+
+    def _without_end(self, request: Request) -> str:
+        """Why no more answers of a kind are waited for; empty while they are."""
+        path, streams = kind = _kind(request)
+        if self._endless[kind] < ENDLESS:
+            return ""
+        which = "streams" if streams else "answers"
+        return f"{self._endless[kind]} {which} of {path} began and did not end in time, and none did"
 
     async def _too_big(self, planned: Planned, request: Request) -> str:
         """Why a request is not sent to a server of this size; empty when it is."""
@@ -354,6 +379,10 @@ class _Recorder:
             self.on_done(planned, recording, done, self.total)
 
         self.scribe.give(write)
+
+
+def _kind(request: Request) -> tuple[str, bool]:
+    return request.path.partition("?")[0], request.streams
 
 
 def expected_tokens(request: Request) -> int:

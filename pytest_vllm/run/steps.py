@@ -26,6 +26,7 @@ from pytest_vllm.run.probe import probe
 from pytest_vllm.run.recorder import record_all
 from pytest_vllm.run.restart import restart as start_again
 from pytest_vllm.run.state import ServerState
+from pytest_vllm.run.vigil import Vigil
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.store import RecordingStore
 
@@ -104,8 +105,7 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     booted.run.ended.extend(signals)
     reports = [one for one in (report, later) if one]
     stopped = "" if signals else next((one.stopped for one in reports if one.stopped), "")
-    # of a server that runs elsewhere the exchanges say more than its port
-    died = (stopped or booted.death()) if not state.profile.server.kind.starts else booted.death() or stopped
+    died = _died(booted, state, stopped)
     for still in [still for one in reports for still in one.stills]:
         booted.run.progress.say(still)
     detail = report.as_detail() if report else {}
@@ -138,10 +138,18 @@ def measured(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     asked = run.asked or bool(state.profile.defects)
     detail: dict[str, Any] = {}
     if short:
-        detail = measure_all(state, short, run.progress, run.rootdir, tier=run.tier, asked=asked)
-    if long:
+        detail = measure_all(
+            state,
+            short,
+            run.progress,
+            run.rootdir,
+            tier=run.tier,
+            asked=asked,
+            gone=lambda: asyncio.run(_gone(booted, state)),
+        )
+    if long and not detail.get("stopped"):
         detail = {**detail, **_soak(booted, state, long, demand)}
-    died = booted.death()
+    died = _died(booted, state, str(detail.get("stopped", "")))
     run.spent("measure", started, profile=state.profile.name, measurements=len(plan), **detail)
     return replace(state, died=died)
 
@@ -179,6 +187,17 @@ def restarted(booted: BootedServer, state: ServerState, demand: Demand) -> Serve
         asyncio.run(_record(booted, state, plan, RecordingStore(state.folder / "recordings"), 1))
     run.spent("restart", started, profile=state.profile.name, exchanges=len(plan))
     return state
+
+
+def _died(booted: BootedServer, state: ServerState, stopped: str) -> str:
+    """How the server ended: of one that runs elsewhere the exchanges say more than its port."""
+    return booted.death() or stopped if state.profile.server.kind.starts else stopped or booted.death()
+
+
+async def _gone(booted: BootedServer, state: ServerState) -> str:
+    """Why the server is gone or hangs, asked now; empty while it lives."""
+    async with WireClient(state.server, booted.run.redactor) as client:
+        return await Vigil(state.server, client, booted.death).gone()
 
 
 def _soak(

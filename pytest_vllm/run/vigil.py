@@ -131,6 +131,11 @@ class Vigil:
         """Keys of what failed with nothing answered afterwards: the server's end explains it."""
         return tuple(self._unanswered)
 
+    async def gone(self) -> str:
+        """Why the server is gone or hangs, asked at once; empty when it answers and computes."""
+        why = await self._gone()
+        return self.client.redactor.text(why or await self._hung(still=False))
+
     async def clear(self) -> None:
         """Wait while it is asked whether the server lives: what is sent meanwhile may fail for that alone."""
         async with self._asking:
@@ -218,7 +223,8 @@ class Vigil:
             if _lives(health):
                 return ""
             if time.perf_counter() > deadline:
-                found = f"{lost} exchanges in a row found no server at {self.server.url}"
+                which = f"{lost} exchanges in a row" if lost else "the last requests"
+                found = f"{which} found no server at {self.server.url}"
                 return f"{found}: GET /health: {answered(health)}"
             await asyncio.sleep(self.patience.pause)
 

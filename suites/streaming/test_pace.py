@@ -11,6 +11,8 @@ from .exchanges import TOKENS
 SPEC = "openai:chat-streaming"
 PROXY = "fault:dstackai/dstack/issues/4269"
 NEEDS = ("stream", "completions")
+#: Seconds for which a client on a busy machine may not read, and not notice: it finds all that came at once.
+UNREAD = 0.25
 
 
 @check("stream.pace.pieces", MUST, spec=SPEC, needs=NEEDS)
@@ -29,8 +31,15 @@ def test_over_time(vllm_recordings: Recordings) -> None:
     times = [found for one in readable(vllm_recordings) if len(found := arrivals(one)) > 1]
     need(times, "every text came in one piece")
 
-    assert any(found[-1] > found[0] for found in times), (
-        f"all pieces of {len(times)} streams arrived at once, the first {times[0][0]:.3f} s after the request"
+    if any(found[-1] > found[0] for found in times):
+        return
+    longest = max(found[0] for found in times)
+    need(
+        longest >= UNREAD,
+        f"each of {len(times)} streams was over within {longest:.3f} s and was read at once",
+    )
+    raise AssertionError(
+        f"all pieces of {len(times)} streams arrived at once, up to {longest:.3f} s after the request"
     )
 
 

@@ -16,6 +16,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_vllm.wire.failure import Failure
 from tests.defects import matrix
 from tests.defects.judging import verdict_of
 from tests.defects.mutations import is_stream
@@ -51,6 +52,13 @@ EVENTS = (
     "{}",
 )
 METRICS = ("", "nonsense {", "vllm:a NaN\n", 'vllm:num_requests_running{} -Inf\nvllm:z_bucket{le="x"} 1\n')
+FAILURES = (
+    Failure.TRUNCATED,
+    Failure.RESET,
+    Failure.PROTOCOL,
+    Failure.TIMEOUT_TOTAL,
+    Failure.TIMEOUT_SILENCE,
+)
 #: How many of a hundred recordings are left as they were.
 WHOLE = 40
 
@@ -80,8 +88,19 @@ def _mutilated(one: Recording, chance: random.Random) -> Recording:
         return one
     if one.metrics_after is not None and chance.randrange(3) == 0:
         return one.with_response(metrics_after=chance.choice(METRICS))
+    if chance.randrange(6) == 0:
+        return _cut_off(one, chance)
     way = _stream if is_stream(one) else _whole
     return way(one, chance)
+
+
+def _cut_off(one: Recording, chance: random.Random) -> Recording:
+    """What the connection let through, at times not even a head."""
+    failure = chance.choice(FAILURES)
+    if chance.randrange(4) == 0:
+        return one.with_response(status=None, headers=(), chunks=(), error=str(failure), failure=failure)
+    body = one.body[: chance.randrange(len(one.body) + 1)]
+    return one.with_response(chunks=((one.seconds, body),), error=str(failure), failure=failure)
 
 
 def _whole(one: Recording, chance: random.Random) -> Recording:

@@ -117,6 +117,13 @@ def test_a_crash_is_put_down_to_the_answer_that_its_schema_forbids() -> None:
     assert not misread(NameError("x"), "test_x.py:7", broken)
 
 
+def test_what_the_connection_cut_is_not_read_for_a_crash_either() -> None:
+    """Its half of a body is no JSON, and asked for log probabilities all the same."""
+    cut = answer(b'{"id": ', logprobs=True).with_response(failure=Failure.TRUNCATED)
+
+    assert not misread(IndexError("x"), "test_x.py:7", [cut])
+
+
 def test_a_refusal_has_one_of_its_envelopes() -> None:
     """What a crash on an error's body is put down to."""
     good = {"error": {"message": "m", "type": "t", "param": None, "code": 400}}

@@ -56,13 +56,21 @@ class Serving(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(answer: Callable[[Asked], None], *, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
-    """A server that answers every POST with this; all its threads have ended afterwards."""
+def serving(
+    answer: Callable[[Asked], None],
+    *,
+    tls: ssl.SSLContext | None = None,
+    got: Callable[[Asked], None] = Asked.do_GET,
+) -> Iterator[Server]:
+    """A server that answers every POST with this, and a GET with 404; its threads have ended afterwards."""
 
     class Answering(Asked):
         def do_POST(self) -> None:
             self.text = self.rfile.read(int(self.headers["content-length"]))
             answer(self)
+
+        def do_GET(self) -> None:
+            got(self)
 
     server = Serving(Answering)
     if tls is not None:

@@ -10,6 +10,7 @@ import pytest
 from pytest_vllm.measure import driver as driving
 from pytest_vllm.measure.driver import Call, Driver
 from pytest_vllm.measure.talk import body_of
+from pytest_vllm.wire.failure import Failure
 from tests.unit.measure.peer import CHUNKED, QUESTION, Line, heard
 
 PLAIN = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"
@@ -156,6 +157,22 @@ def test_a_server_that_closes_in_the_middle(begun: bytes) -> None:
 
         assert call.error == "the connection was closed before the response was whole"
         assert line.driver.active == 0
+
+
+def test_a_response_without_an_end_is_broken_off() -> None:
+    """However much more would come, the client holds no more of it than one read."""
+    with Line() as line:
+        call, peer = line.asked()
+        call.most = 3000
+        line.tell(peer, call, CHUNKED, b"3e8\r\n" + b"x" * 1000 + b"\r\n")
+        assert line.ended == []
+        line.tell(peer, call, b"7d0\r\n" + b"x" * 2000 + b"\r\n")
+
+        assert line.ended == [call]
+        assert call.failure is Failure.PROTOCOL
+        assert call.error == "the response is longer than 2 KiB and was broken off there"
+        assert sum(map(len, call.pieces)) < 2000
+        assert len(call.times) == len(call.pieces)
 
 
 def test_a_body_without_a_length_ends_with_its_connection() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
+from pytest_vllm.measure import load as loading
 from pytest_vllm.measure.driver import Call
 from pytest_vllm.measure.run import perform, speed_of
 from pytest_vllm.measure.talk import speed_told
@@ -187,6 +189,34 @@ def test_a_server_on_which_everything_fails_is_not_asked_for_ever() -> None:
 
     assert found.stopped == "50 requests in a row failed"
     assert 50 <= len(found.samples) <= 52
+
+
+@pytest.mark.parametrize("alive", [False, True], ids=["frozen", "computes without a word"])
+def test_a_load_on_a_server_that_says_nothing_any_more(monkeypatch: pytest.MonkeyPatch, alive: bool) -> None:
+    """One that answers not even /health ends it at once; one that does may have a long prompt to read."""
+    monkeypatch.setattr(loading, "DOUBTFUL", 0.1)
+    monkeypatch.setattr(loading, "SILENT", 0.3)
+    posted: list[str] = []
+
+    def post(asked: Asked) -> None:
+        posted.append(asked.path)
+        asked.hold()
+
+    def get(asked: Asked) -> None:
+        if posted and not alive:
+            asked.hold()
+        else:
+            asked.tell(404, b"")
+
+    asked = replace(BARE, seconds=1.0, patience=0.5 if alive else 600.0)
+    with serving(post, got=get) as server:
+        found = perform("x", asked, server)
+
+    assert found.hung is not alive
+    assert found.unanswered
+    words = "not answered within 0.5 s" if alive else "no byte of any answer came for 0 s, nor of /health"
+    assert [one.error for one in found.samples] == [words]
+    assert found.stopped == ("budget" if alive else words)
 
 
 @pytest.mark.parametrize(("told", "speed"), [("4", 4.0), ("0.5", 0.5), ("", 1.0), ("fast", 1.0)])

@@ -1,21 +1,27 @@
-"""A load during which this process was held up is performed again: it says too little of the server."""
+"""What becomes of a load that was held up, or after which nobody answers, and of those that come after it."""
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.samples import Sample
 from pytest_vllm.measure.workload import Workload
+from pytest_vllm.profile.model import Profile, ServerPart
 from pytest_vllm.report.progress import Progress
 from pytest_vllm.run import bench
+from pytest_vllm.run.state import ServerState
 from pytest_vllm.wire.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 SERVER = Server("http://127.0.0.1:1", "m")
 
@@ -73,3 +79,58 @@ def test_three_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_says_enough_stays(monkeypatch: pytest.MonkeyPatch, found: Measured) -> None:
     assert performed(monkeypatch, [found, GOOD])[:2] == (found, 1)
+
+
+HUNG = replace(load(error="given up"), hung=True)
+LOST = load(error="the connection broke")
+
+
+class Plan:
+    """A measurement that is wanted; what it gives is known."""
+
+    def __init__(self, key: str) -> None:
+        self.key, self.spec = key, SimpleNamespace(weight=1.0)
+
+
+def all_of(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, found: Sequence[Measured], gone: str
+) -> tuple[dict[str, Any], list[Measured]]:
+    """What the phase tells, and what was kept of three loads."""
+    coming = list(found)
+    monkeypatch.setattr(bench, "_measured", lambda one, *_: replace(coming.pop(0), key=one.key))
+    monkeypatch.setattr(bench, "speed_of", lambda _: 1.0)
+    profile = Profile(name="p", server=ServerPart(launcher="attach", url=SERVER.url, model="m"))
+    plan = cast("Any", [Plan("a"), Plan("b"), Plan("c")])
+    progress = Progress(io.StringIO())
+    state = ServerState(profile, SERVER, folder)
+    told = bench.measure_all(state, plan, progress, folder, gone=lambda: gone)
+    assert not coming
+    return told, [Measurements(folder).get(one.key) for one in plan]
+
+
+@pytest.mark.parametrize("first", [HUNG, LOST])
+def test_nothing_is_measured_after_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, first: Measured
+) -> None:
+    """What was lost by it accuses nobody, and what was to come is not begun: the end is the finding."""
+    told, (a, b, c) = all_of(monkeypatch, tmp_path, [first], "the server hangs")
+
+    assert told["stopped"] == a.spoiled == b.stopped == c.stopped == "the server hangs"
+    assert not b.samples
+
+
+@pytest.mark.parametrize(
+    ("found", "again"),
+    [([HUNG, GOOD, GOOD, GOOD], True), ([LOST, GOOD, GOOD], False), ([GOOD, GOOD, GOOD], False)],
+    ids=["stood still", "lost, and lives", "good"],
+)
+def test_a_server_that_lives_is_measured_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: list[Measured], again: bool
+) -> None:
+    """One that had stood still is measured again; what one that lives has lost is its failure."""
+    told, kept = all_of(monkeypatch, tmp_path, found, "")
+
+    assert "stopped" not in told
+    assert [one.spoiled for one in kept] == [""] * 3
+    assert bool(kept[0].errors) is (found[0] is LOST)
+    assert again is (found[0] is HUNG)
