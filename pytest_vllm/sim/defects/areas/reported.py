@@ -194,6 +194,15 @@ refused(
     catches=["fields.served", "fields.request-id"],
 )
 refused(
+    "canary.questions-break",
+    "A question about an opposite breaks the server.",
+    (CHAT,),
+    500,
+    failure("index is out of bounds"),
+    lambda asked: "the opposite of" in str(asked.get("messages")),
+    catches=["canary.served"],
+)
+refused(
     "sizes.choices-break",
     "Sixteen choices break the server.",
     (CHAT,),
@@ -328,3 +337,46 @@ def values_shifted(body: Any, exchange: Exchange) -> Any:
     for entry, value in zip(found, values[1:] + values[:1], strict=True):
         entry["logprob"] = value
     return body
+
+
+def _runs_on() -> Callable[..., Any]:
+    forms: list[int] = []
+
+    def spoiled(events: list[Event], exchange: Exchange) -> list[Event]:
+        asked = exchange.body if isinstance(exchange.body, dict) else {}
+        if "json_schema" in str(asked.get("response_format")):
+            forms.append(1)
+            if len(forms) % 30 == 0:
+                said = [choice for _, choice in choices(events) if text_of(choice)]
+                for choice in said[len(said) // 2 :]:
+                    set_text(choice, "    ")
+        return events
+
+    return spoiled
+
+
+add(
+    "structured.often-runs-on",
+    "Each thirtieth streamed form goes on in white space.",
+    {"events": only((CHAT,), remembering(_runs_on)), "ready": _live},
+    faults=["vllm-project/vllm#55313"],
+    catches=["structured.often", "oracle.same.text"],
+)
+
+
+def _end_left(body: dict[str, Any], asked: dict[str, Any]) -> None:
+    del asked
+    for choice in body.get("choices") or ():
+        said = choice["message"]
+        if said.get("reasoning") and said.get("content"):
+            said["content"] = f"So I answer now.</think>{said['content']}"
+
+
+in_body(
+    "reasoning.end-left",
+    "The words and the tag that end the reasoning stand in the text.",
+    (CHAT,),
+    _end_left,
+    faults=["vllm-project/vllm#39697"],
+    catches=["reasoning.budget.tags", "reasoning.tags.content"],
+)
