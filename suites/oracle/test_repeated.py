@@ -65,10 +65,16 @@ def test_often(vllm_recordings: Recordings, oracle_again_listed: Recording) -> N
     assert not (wrong := _odd(asked, oracle_again_listed)), listed(wrong)
 
 
-@check("oracle.served", MUST, spec="openai:chat/object", needs=["chat"], exchanges=["oracle."])
+@check(
+    "oracle.served",
+    MUST,
+    spec="openai:chat/object",
+    needs=["chat"],
+    exchanges=["oracle.again", "oracle.batch"],
+)
 def test_served(vllm_recordings: Recordings) -> None:
     """No question that is asked over and over ends in a server error."""
-    wrong = server_errors(vllm_recordings.of("oracle."))
+    wrong = server_errors([*vllm_recordings.of("oracle.again"), *vllm_recordings.of("oracle.batch")])
 
     assert not wrong, f"{len(wrong)} requests: {'; '.join(wrong[:3])}"
 
