@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.causes import Cause
 from pytest_vllm.launch.phases import STARTED, STARTING
+from pytest_vllm.launch.raiser import library, passes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_vllm.launch.tracebacks import Raised
 
+#: The row that stands for every library beside vLLM.
+LIBRARY = "fault-in-library"
 _NEVER = re.compile(r"(?!)")
 _TAIL = re.compile(r".*/(?:site|dist)-packages/|.*?/(?=vllm/)|.*/(?=[^/]+/[^/]+$)")
 _ENGINE = re.compile(r"Engine|Worker|Ray", re.IGNORECASE)
@@ -66,12 +69,38 @@ def fault_in(errors: Iterable[Raised], phase: str) -> tuple[Raised, Cause] | Non
         return None
     if phase == STARTED and one.process.startswith("APIServer"):
         return None  # a request that it refused, or failed at: the server goes on
+    return _named(one, phase)
+
+
+def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
+    """The part whose code raised it, or the library that did with the part that called it."""
+    outer: tuple[str, str] | None = None
+    first = True
     for frame in reversed(one.frames):
+        if passes(frame):
+            continue
         area = next((area for area in areas() if area.frame.search(frame)), None)
         if area is not None:
-            means = f"{area.part} failed: {_short(one.error)} in {_TAIL.sub('', frame)}{_while(phase)}"
-            return one, replace(area.cause, means=f"{means}. The log names no reason that is known")
+            return one, _cause(area, one, frame, phase, outer)
+        if first and (name := library(frame)):
+            outer = name, frame
+        first = False
     return None
+
+
+def _cause(area: Area, one: Raised, frame: str, phase: str, outer: tuple[str, str] | None) -> Cause:
+    if outer is None:
+        means = f"{area.part} failed: {_short(one.error)} in {_TAIL.sub('', frame)}{_while(phase)}"
+        return replace(area.cause, means=f"{means}. The log names no reason that is known")
+    name, at = outer
+    whose = f"the library {name}" if "/" not in name else "code that is not vLLM's"
+    means = (
+        f"{whose} failed, called by {area.part}: {_short(one.error)} in {_TAIL.sub('', at)}{_while(phase)}"
+    )
+    cause = next(row.cause for row in areas() if row.cause.id == LIBRARY)
+    what = name if "/" not in name else f"what lies in {name.rpartition('/')[0] or '/'}"
+    tries = (*(step.replace("{library}", what) for step in cause.tries), *area.cause.tries[:1])
+    return replace(cause, means=f"{means}. The log names no reason that is known", tries=tries)
 
 
 def _short(error: str) -> str:

@@ -23,6 +23,7 @@ class Cause:
         source: where the line was seen or is printed.
         lines: how many lines of the log say it.
         follows: other faults bring it about, too: it counts only when nothing unknown was raised before it.
+        daemon: a container engine says it; it counts only in logs that hold no line of vLLM's.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Cause:
     source: str
     lines: int = 1
     follows: bool = False
+    daemon: bool = False
 
 
 @cache
@@ -51,6 +53,7 @@ def causes() -> tuple[Cause, ...]:
             row["source"],
             row.get("lines", 1),
             row.get("follows", False),
+            row.get("daemon", False),
         )
         for row in table["cause"]
     )

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.areas import fault_in
+from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.kinds import Kind, kinds
-from pytest_vllm.launch.logtext import plain, spread, unprefixed
+from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import PhaseReader
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.launch.tracebacks import Raised, raised, root
@@ -34,6 +35,11 @@ _CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG|TRACE)\b")
 _FRONT = re.compile(
     r"^(?:\(APIServer[^)]*\) ?)?INFO: +\S+:\d+ - \"GET "
     r"|^\(APIServer[^)]*\) ?(?:INFO|DEBUG) (?!.*generation throughput: (?!0\.0 ))"
+)
+#: A warning that says what is done instead: nothing failed.
+_HEALED = re.compile(
+    r"\b(?:[Ff]all(?:ing|s)?[ -]?back|fallback)\b|[;:,] (?:using|disabling|setting|ignoring)\b"
+    r"|will be (?:used|ignored|disabled)|extreme caution"
 )
 _WARNING = re.compile(
     r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^Failed to import from |\b\w*Warning: "
@@ -64,22 +70,36 @@ def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> 
     """
     records = spread(lines)
     texts = [text for _, text in records]
-    found = _cause_of(texts, phase or phase_of(texts), hung=hung)
+    found = cause_of(texts, phase or phase_of(texts), hung=hung)
     return replace(found, number=records[found.number - 1][0]) if found and found.number else found
 
 
-def _cause_of(texts: Sequence[str], phase: str, *, hung: bool) -> Found | None:
+def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found | None:
+    """As `root_cause`, of lines as `logtext.spread` gives them."""
     errors = raised(texts)
     found, firm = _by_words(texts, {one.number for one in errors if one.aside})
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None
     if found is not None and firm:
-        return found
+        return (_of_another(texts, errors, phase, found) if found.cause.follows else None) or found
     kind = _by_kind(texts, errors, phase, hung=hung)
     if kind is None and found is not None and only_warns(found.line):
         unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
         found = None if unknown else found
     return kind or found or _by_area(texts, errors, phase)
+
+
+def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, follower: Found) -> Found | None:
+    """What another process raised and is known as a cause: what only follows may be logged before it."""
+    own = owner(texts[follower.number - 1])
+    for one in errors:
+        if one.wrapper or one.process in {"", own}:
+            continue
+        said = next(_matches(one.number, texts[one.number - 1], ran=True), None)
+        kind = _narrowed(texts, said) if said and not said.cause.symptom else _kind_of(one, phase)
+        if kind is not None and not kind.cause.follows:
+            return kind
+    return None
 
 
 def only_warns(line: str) -> bool:
@@ -96,10 +116,11 @@ def _unknown_before(found: Found, errors: Sequence[Raised]) -> bool:
 def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None, bool]:
     """The first cause whose words a log holds; and whether more than a symptom, or a warning, says so."""
     symptom = None
+    ran = any(speaks(line) for line in lines)
     for number, line in _telling(lines):
         if number in aside:
             continue
-        for found in _matches(number, line):
+        for found in _matches(number, line, ran=ran):
             if not found.cause.symptom and not only_warns(line):
                 # the warning that told the same cause before names it best
                 same = symptom is not None and symptom.cause == found.cause
@@ -128,7 +149,8 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
     for one in errors:
         kind = None if one.wrapper else _kind_of(one, phase)
         if kind is not None and not (unknown and kind.cause.follows):
-            found = kind
+            other = _of_another(lines, errors, phase, kind) if kind.cause.follows else None
+            found = other or kind
             break
         unknown = unknown or not (one.wrapper or kind)
     said = None if found and not found.cause.symptom else _by_line(lines)
@@ -203,7 +225,8 @@ def _telling(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         usage = text.startswith("usage: ") or (usage and text.startswith(" "))
         quoted = source and text.startswith("    ")
         source = quoted or text.lstrip().startswith('File "')
-        if not (usage or quoted or source or _CALM.match(line)):
+        healed = only_warns(line) and _HEALED.search(text)
+        if not (usage or quoted or source or healed or _CALM.match(line)):
             yield number, line
 
 
@@ -266,8 +289,10 @@ def by_status(ended: Exit | None) -> Found | None:
     return by_id(_STATUS[status]) if status in _STATUS else None
 
 
-def _matches(number: int, line: str) -> Iterator[Found]:
+def _matches(number: int, line: str, *, ran: bool) -> Iterator[Found]:
     for cause in causes():
+        if cause.daemon and ran:
+            continue
         if match := cause.pattern.search(line):
             groups = _groups(match)
             known = _WORD.findall(groups.get("known", ""))

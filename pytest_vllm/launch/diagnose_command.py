@@ -5,15 +5,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 from collections import deque
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from pytest_vllm.launch.diagnosis import Sure
 from pytest_vllm.profile.errors import ProfileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_vllm.launch.diagnosis import Diagnosis
 
@@ -32,9 +33,9 @@ def read_log(source: str) -> list[str]:
     if source == "-":
         return lines_of(sys.stdin.buffer)
     if kind == "container" and name:
-        return _lines(_container(name))
+        return _container(name)
     if kind == "unit" and name:
-        return _lines(_said("journalctl", "--no-pager", "--output=cat", f"--unit={name}"))
+        return said(("journalctl", "--no-pager", "--output=cat", f"--unit={name}"))
     path = Path(source)
     if not path.is_file():
         text = f"no log file {source}: name a file, - for stdin, container:NAME or unit:NAME"
@@ -86,34 +87,56 @@ def rendered(found: Diagnosis) -> Iterator[str]:
             yield f"  try: {step}"
 
 
-def _container(name: str) -> bytes:
+def _container(name: str) -> list[str]:
     first: ProfileError | None = None
     for engine in ("docker", "podman"):
         try:
-            return _said(engine, "logs", name)
+            return said((engine, "logs", name))
         except ProfileError as error:
             first = first or error
     raise first or ProfileError(f"no container {name}")
 
 
-def _said(*words: str) -> bytes:
+def said(
+    words: Sequence[str], patience: float = _PATIENCE, head: int = _HEAD, tail: int = _TAIL
+) -> list[str]:
+    """The lines that a program writes, of any length, as `lines_of` reads them.
+
+    Args:
+        words: the program and its arguments.
+        patience: seconds until it is ended.
+        head: bytes of the begin that are read.
+        tail: about that many bytes of the end.
+
+    Raises ProfileError when it is missing, fails or does not end in time.
+    """
     program = shutil.which(words[0])
     if program is None:
         raise ProfileError(f"{words[0]} is not installed here: save the log as a file, and name that")
-    try:
-        done = subprocess.run(  # noqa: S603 - a list, no shell
-            [program, *words[1:]],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_PATIENCE,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ProfileError(f"{' '.join(words)} did not answer within {_PATIENCE} s") from error
-    if done.returncode:
-        said = done.stdout.decode("utf-8", "replace").strip().splitlines()
-        raise ProfileError(f"{' '.join(words)} failed: {said[-1] if said else done.returncode}")
-    return done.stdout
+    with (
+        subprocess.Popen(  # noqa: S603 - a list, no shell
+            [program, *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as running
+    ):
+        late = threading.Event()
+        clock = threading.Timer(patience, _end, (running, late))
+        clock.start()
+        try:
+            lines = lines_of(cast("IO[bytes]", running.stdout), head, tail)
+            running.wait()
+        finally:
+            clock.cancel()
+    if late.is_set():
+        raise ProfileError(f"{' '.join(words)} did not answer within {patience:g} s")
+    if running.returncode:
+        last = next((line.strip() for line in reversed(lines) if line.strip()), str(running.returncode))
+        raise ProfileError(f"{' '.join(words)} failed: {last}")
+    return lines
+
+
+def _end(running: subprocess.Popen[bytes], late: threading.Event) -> None:
+    late.set()
+    running.kill()
 
 
 def _lines(content: bytes) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.launch.diagnose import by_status, is_front_end_calm, only_warns, phase_of, root_cause
+from pytest_vllm.launch.diagnose import by_status, cause_of, is_front_end_calm, only_warns, phase_of
 from pytest_vllm.launch.knownfaults import known_in
 from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
@@ -33,7 +33,7 @@ _WHOLE = (
     "get the whole log (docker logs without --tail, kubectl logs --previous): the reason stands before",
     "where nothing stands before, a process was killed or native code crashed: dmesg shows which",
 )
-_BEGINS = "vLLM API server version"
+_BEGINS = re.compile(r"vLLM API server version|[█▄▀]\s+version \d")
 _FAILED = re.compile(r"^(?:\([^)]*\)\s*)*(?:ERROR|CRITICAL)\b")
 
 
@@ -113,13 +113,13 @@ def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | No
     texts = [text for _, text in records]
     warnings = tuple(replace(one, number=records[one.number - 1][0]) for one in startup_warnings(texts))
     phase, known = phase_of(texts), known_in(texts)
-    begin = max(_after_start(texts), _last_try(texts))
+    begin = max(_after_start(texts), _last_try(texts, hung=hung))
     begin = _served_on(texts, begin) if phase == STARTED else begin
     late = ["" if number < begin else text for number, text in enumerate(texts)]
     ends = next((text for text in reversed(late) if text and not is_front_end_calm(text)), "")
     stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and _WAITS not in ends)
     stands = hung or (hung is None and stalled and not _troubled(late))
-    found = root_cause(late, hung=stands, phase=phase)
+    found = cause_of(late, phase, hung=stands)
     failed = hung or (ended is not None and (ended.status not in {0, None} or ended.oom or ended.signal))
     if ended is not None and (found is None or found.cause.symptom or ended.oom):
         found = by_status(ended) or found
@@ -173,10 +173,16 @@ def _served_on(texts: Sequence[str], begin: int) -> int:
     return served if served and not others and not _troubled(texts[served:]) else begin
 
 
-def _last_try(texts: Sequence[str]) -> int:
+def _last_try(texts: Sequence[str], *, hung: bool | None) -> int:
     """Index of the last of several starts that failed: a container that is started again keeps its log."""
-    tries = [number for number, text in enumerate(texts) if _BEGINS in text]
-    return next((n for n in reversed(tries[1:]) if _troubled(texts[n:]) or root_cause(texts[n:])), 0)
+    tries = [number for number, text in enumerate(texts) if _BEGINS.search(text)]
+    if tries[1:] and hung:
+        return tries[-1]
+    return next((n for n in reversed(tries[1:]) if _failed(texts[n:], hung=hung is None)), 0)
+
+
+def _failed(texts: Sequence[str], *, hung: bool) -> bool:
+    return _troubled(texts) or cause_of(texts, phase_of(texts), hung=hung) is not None
 
 
 def _troubled(texts: Sequence[str]) -> bool:

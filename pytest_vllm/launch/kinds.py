@@ -10,9 +10,10 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.causes import Cause
+from pytest_vllm.launch.raiser import PLUGIN, VLLM, raiser
 
 if TYPE_CHECKING:
     from pytest_vllm.launch.tracebacks import Raised
@@ -34,6 +35,8 @@ class Kind:
         line: searched in single lines instead; what a program says that raises nothing.
         hung: searched in the last line of a start that does not go on.
         sure: whether a match is certain, not likely.
+        own: True where vLLM's own code, or its plugin's, has to be what raised it, not a library that it
+            called; False where vLLM's own code may not be; None where that does not matter.
     """
 
     cause: Cause
@@ -44,6 +47,7 @@ class Kind:
     line: re.Pattern[str] | None
     hung: re.Pattern[str] | None
     sure: bool
+    own: bool | None
 
     def fits(self, one: Raised, phase: str) -> bool:
         """Whether an exception is of this kind."""
@@ -53,8 +57,13 @@ class Kind:
             (self.text, one.text),
             (self.phase, phase),
         )
+        if self.own is not None and not self._whose(raiser(one.frames)):
+            return False
         given = [pattern.search(words) for pattern, words in asked if pattern is not None]
         return bool(given) and all(given)
+
+    def _whose(self, who: str) -> bool:
+        return who in {VLLM, PLUGIN, ""} if self.own else who != VLLM
 
 
 @cache
@@ -64,7 +73,7 @@ def kinds() -> tuple[Kind, ...]:
     return tuple(_kind(row) for row in table["kind"])
 
 
-def _kind(row: dict[str, str]) -> Kind:
+def _kind(row: dict[str, Any]) -> Kind:
     cause = Cause(
         id=row["id"],
         pattern=_NEVER,
@@ -79,4 +88,4 @@ def _kind(row: dict[str, str]) -> Kind:
         re.compile(row[name], re.MULTILINE) if name in row else None
         for name in ("error", "frame", "text", "phase", "line", "hung")
     )
-    return Kind(cause, error, frame, text, phase, line, hung, sure=bool(row.get("sure")))
+    return Kind(cause, error, frame, text, phase, line, hung, bool(row.get("sure")), row.get("own"))

@@ -6,15 +6,20 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from pytest_vllm.launch.carriers import carriers, foreign
 from pytest_vllm.launch.digest import digest
+from pytest_vllm.launch.folded import unfolded, upwards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: Of a line, such as a dump of a batch, that many characters are read.
 _LONGEST = 8_000
+#: Of a raw line that many, and of a word in it (an encoded picture) its ends.
+_RAW, _WIDE, _WORD = 200_000, 1_000, re.compile(r"(\S{200})\S{200,}(\S{100})")
 _COLOUR = re.compile(
     r"(?:\x1b|ESC|\^\[|#033)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"  # also as cat -v and rsyslog show it
+    r"|\[\d{1,2}(?:;\d{1,3})*m"  # or without the escape
     r"|(?:#015|\^M)$|\s*│$"
 )
 _MONTHS = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -68,15 +73,31 @@ def plain(line: str) -> str:
         if cut == text:
             break
         text = cut
-    return _message(text) if text.startswith("{") else _BEFORE_VLLM.sub("", text)
+    if not text.startswith("{"):
+        return _BEFORE_VLLM.sub("", text)
+    words = _message(text)
+    return words if words == text else "\n".join(plain(one) for one in words.split("\n"))
 
 
 def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
     """Every line as vLLM wrote it, with the number of its record: one of JSON can hold a whole traceback.
 
-    Of a very long log repetitions are left out.
+    Of a very long log repetitions are left out. One that shows its newest line first is turned round.
     """
-    return [(number, text[:_LONGEST]) for number, line in digest(lines) for text in plain(line).split("\n")]
+    kept = [(number, _COLOUR.sub("", line[:_RAW])) for number, line in digest(lines)]
+    others = foreign([line for _, line in kept])
+    kept = [(number, "" if n in others else line) for n, (number, line) in enumerate(kept)]
+    if before := carriers(line for _, line in kept):
+        kept = [(number, before.sub("", line, count=1)) for number, line in kept]
+    records = [(number, unfolded(plain(line)).split("\n")) for number, line in kept]
+    if upwards([text for _, texts in records for text in texts], owner):
+        records.reverse()
+    return [(number, _bounded(text)) for number, texts in records for text in texts]
+
+
+def _bounded(text: str) -> str:
+    """The text, or of a very long one what can tell something."""
+    return text if len(text) <= _WIDE else _WORD.sub(r"\1…\2", text[:_LONGEST])
 
 
 def unprefixed(line: str) -> str:

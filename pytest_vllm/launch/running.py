@@ -76,7 +76,7 @@ def draft_of(
     if not container.runs_vllm(config["Image"], [*entrypoint, *(config.get("Cmd") or [])]):
         raise origin.problem(0, f"the container runs {config['Image']}, not vLLM", "name one that does")
     words = [[Word(word, 0) for word in part] for part in (own, command)]
-    container.read_start(draft, words[0], words[1], Variables(origin, draft.note))
+    container.read_start(draft, words[0], words[1], Variables(origin, draft.note), cleared=True)
     _host(draft, found, host)
     return draft
 

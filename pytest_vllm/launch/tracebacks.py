@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.logtext import owner, unprefixed
+from pytest_vllm.launch.raiser import located
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,8 @@ WRAPPER = re.compile(
 #: engine's own threads.
 _ASIDE = re.compile(r"^Exception (?:in thread (?!.*\(process_)|ignored in\b)")
 _FOLLOWING = 12
+#: A line of another's own: what it says is not of the error before it.
+_NEXT = re.compile(r"^(?:\[rank\d+\]:\s?)?\[[WEIF]\d{3,4} |^\S+Warning: |^warnings\.warn")
 #: A traceback that is logged calmly was handled.
 _HANDLED = re.compile(r"^(?:\([^)]*\) ?)*(?:DEBUG|INFO|WARNING)\b")
 
@@ -70,7 +73,7 @@ def raised(lines: Sequence[str]) -> list[Raised]:
         if _HANDLED.match(line):
             continue
         if frame := _FRAME.match(text):
-            frames.setdefault(process, []).append(f"{frame[1].replace(chr(92), '/')}:{frame[2]}")
+            frames.setdefault(process, []).append(f"{located(frame[1])}:{frame[2]}")
         elif _ASIDE.match(text):
             aside.add(process)
         elif error := _ERROR.match(text):
@@ -93,6 +96,8 @@ def _rest(lines: Sequence[str], number: int, process: str) -> list[str]:
     for line in lines[number : number + _FOLLOWING]:
         text = unprefixed(line)
         if text.startswith(("Traceback ", "During handling", "The above exception")) or _ERROR.match(text):
+            break
+        if owner(line) == process and (_HANDLED.match(line) or _NEXT.match(line)):
             break
         if owner(line) == process:
             said.append(text)

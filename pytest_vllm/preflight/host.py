@@ -108,6 +108,11 @@ class Host:
         path = _path(folder)
         return path is not None and not path.exists()
 
+    def has_file(self, path: str) -> bool:
+        """Whether a file is there."""
+        found = _path(path)
+        return found is not None and found.is_file()
+
     def writable(self, folder: str) -> bool | None:
         """Whether this user may write there; None when there is no such folder."""
         path = _path(folder)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 _CUDA = re.compile(r"(?:^|[^a-z])cu(?:da)?-?(\d{2})\.?(\d)(?![0-9])")
 _MOVING = re.compile(r"(?:^|[-_.])(?:latest|nightly|main|master|dev|edge|stable)(?:[-_.]|$)")
 _COMMIT = re.compile(r"[0-9a-f]{12,40}")
+#: A day in a tag: `nightly_main_20260211`, `dev-2026-02-11`.
+_DAY = re.compile(r"(?<!\d)20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])(?!\d)")
 
 #: CUDA of the official images where the tag names none, by the first vLLM version that has it.
 #: From torch's default builds that the releases pin: 2.5/2.6 cu124, 2.7 and 2.8 cu128, 2.9/2.10 cu128 or
@@ -45,7 +47,7 @@ class Image:
         if self.digest:
             return True
         moves = not self.tag or _MOVING.search(self.tag) is not None
-        return not moves or _COMMIT.search(self.tag) is not None
+        return not moves or any(one.search(self.tag) for one in (_COMMIT, _DAY))
 
     @property
     def nightly(self) -> bool:

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 MODEL, HARDWARE, VERSION, HOST = "model unknown", "hardware unknown", "version unknown", "machine not asked"
 UNASKED = "vLLM not asked"
+START = "its start unknown"
 #: What to add so that rules can judge, by what they miss.
 REMEDIES = {
     MODEL: 'model = "FILE" in the profile, or --vllm-model-config=FILE',
     HARDWARE: "--vllm-hardware=NAME",
     VERSION: 'version = "X.Y.Z" in [server]',
     HOST: "--host (pytest-vllm preflight), on the machine that it is for",
+    START: "volumes, gpus and ports in the profile, or import what starts the image",
     UNASKED: "--ask, where its image or its Python is",
 }
 #: Rules about what vLLM's argument parser takes: where that parser itself takes it, it knows better.
@@ -43,6 +45,8 @@ OVERRULED = {
     "parsers.reasoning-unknown",
     "parsers.tool-unknown",
 }
+#: What a Dockerfile leaves to whoever starts its image, so that nothing of it is missing there.
+_OF_THE_START = ("server.volumes", "server.gpus", "server.ipc", "server.shm", "server.model", "deployment.")
 _VERSION_READS = {"release", "within", "at_least", "version"}
 
 
@@ -127,10 +131,20 @@ def _verdict(rule: Rule, deployment: Deployment) -> Verdict:
         would = any(True for _ in rule.function(watched))
         if not would or foreign or not rule.applies(deployment):
             return Verdict(rule.name, missing=(VERSION,) if would else tuple(sorted(missed)))
-    found = tuple(rule.findings(watched))
+    every = tuple(rule.findings(watched))
+    found = tuple(one for one in every if not _left_to_the_start(deployment, one))
+    if every and not found:
+        return Verdict(rule.name, missing=(START,))
     if found and not (foreign and VERSION in missed):
         return Verdict(rule.name, found)
     return Verdict(rule.name, missing=(VERSION,) if found else tuple(sorted(missed)))
+
+
+def _left_to_the_start(deployment: Deployment, found: Finding) -> bool:
+    """Whether a finding is about what is given when an image is started, of a file that only describes it."""
+    if deployment.profile.deployment.kind != "dockerfile":
+        return False
+    return found.key.startswith(_OF_THE_START) or found.rule.startswith("cache.")
 
 
 def findings_in(said: Sequence[Verdict]) -> list[Finding]:

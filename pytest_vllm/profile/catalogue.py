@@ -90,8 +90,9 @@ def _taken(models: list[ModelFile], told: Quantization | None, *, gguf: bool) ->
     plain = [one for one in models if stored_as(one.repo) is None]
     same = [one for one in models if one.quantization == told]
     found = (same or plain or models)[0] if told else (plain or models)[0]
+    relative = _relative(found) if told is None and not plain else None
     if told is None and not plain:
-        told = "none"
+        told = relative.quantization if relative else "none"
     update: dict[str, Any] = {
         "certain": False,
         "title": f"{found.title} (taken for it by its name)",
@@ -100,7 +101,35 @@ def _taken(models: list[ModelFile], told: Quantization | None, *, gguf: bool) ->
     if told and found.quantization != told:
         update |= {"quantization": told, "weight_width": 0.0, "expert_quantization": None}
         update |= {"plain_params": 0, "weight_bytes": 0, "read_bytes": 0, "cache_dtype": "auto"}
+    if relative:
+        update |= {key: getattr(relative, key) for key in _STORAGE}
     return found.model_copy(update=update)
+
+
+#: What of a model is said by how its weights are stored.
+_STORAGE = (
+    "quantization",
+    "expert_quantization",
+    "weight_width",
+    "plain_params",
+    "weight_bytes",
+    "read_bytes",
+    "cache_dtype",
+)
+
+
+def _relative(model: ModelFile) -> ModelFile | None:
+    """A repository of the same architecture and shape whose name tells no quantisation; None for none.
+
+    As it is stored, so is another of its family of which only quantised copies are known: the weights of
+    Kimi K2.5 are published in four bits, and those of K2.6 too.
+    """
+    shape = (model.architecture, model.layers, model.hidden, model.experts)
+    for repo in known_repos():
+        one = model_of(repo) if stored_as(repo) is None else None
+        if one is not None and (one.architecture, one.layers, one.hidden, one.experts) == shape:
+            return one
+    return None
 
 
 def stored_as(name: str) -> Quantization | None:

@@ -155,7 +155,16 @@ class DeploymentPart(Part):
     name: str | None = None
     """The container's or unit's name."""
     kind: (
-        Literal["compose", "docker-run", "podman-run", "systemd", "systemd-user", "kubernetes", "shell"]
+        Literal[
+            "compose",
+            "docker-run",
+            "podman-run",
+            "dockerfile",
+            "systemd",
+            "systemd-user",
+            "kubernetes",
+            "shell",
+        ]
         | None
     ) = None
     """What it is written down as."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.preflight.rule import ERROR, NOTE, WARNING, Finding, put, rule
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
 
 _CACHE = "/root/.cache/huggingface"
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-_GATED = ("meta-llama/", "google/gemma", "mistralai/Mistral-Large", "mistralai/Mistral-Small-24B-Base")
+_GATED = re.compile(
+    r"meta-llama/|google/(?:(?:code|pali|med|embedding|t5)?gemma-?(?:[123](?![0-9])|\d+b|-2b|-7b|-300m)|shieldgemma)"
+    r"|mistralai/(?:Mistral-Large-Instruct|Mistral-Small-24B-Base)",
+    re.IGNORECASE,
+)
 
 
 def _home(of: Deployment) -> str:
@@ -87,7 +92,14 @@ def path_unmounted(of: Deployment) -> Iterator[Finding]:
     if of.in_container and path.startswith("/") and of.mounted(path) is None:
         if there := of.mounted_there(path):
             what = f"{path} lies in {there}, which production mounts and this profile does not"
-            yield Finding("server.model", what, advice=f'volumes = ["/where/it/is:{there}"]')
+            advice = f'volumes = ["/where/it/is:{there}"]'
+            yield Finding(
+                "server.model",
+                what,
+                "the gate's container has nothing there",
+                advice=advice,
+                severity=WARNING,
+            )
             return
         yield Finding(
             "server.model",
@@ -103,11 +115,13 @@ def host_path_missing(of: Deployment) -> Iterator[Finding]:
     """A volume's folder does not exist on this machine."""
     for index, outside, inside, _ in of.volumes():
         if of.here is not None and of.in_container and of.here.folder_missing(outside):
+            holds = f"{of.profile.server.model}/".startswith(inside.rstrip("/") + "/")
+            put_there = "put the model there, or judge it on the machine that has it"
             yield Finding(
                 f"server.volumes.{index}",
                 f"{outside} does not exist on this machine",
                 f"the engine makes an empty folder that root owns; {inside} is empty",
-                advice=f"mkdir -p {outside}",
+                advice=put_there if holds else f"mkdir -p {outside}",
             )
 
 
@@ -168,13 +182,20 @@ def gated(of: Deployment) -> Iterator[Finding]:
     """A gated repository without a token."""
     model = of.profile.server.model
     tokened = any(of.env(name) is not None for name in _TOKENS)
-    if of.in_container and model.startswith(_GATED) and not tokened and not of.offline:
-        yield Finding(
-            "server.env.HF_TOKEN",
-            f"{model} is gated and no token is set",
-            "downloading ends in 401; what is cached already loads",
-            put("server.env.HF_TOKEN", {"from-env": "HF_TOKEN"}),
-        )
+    if not of.in_container or not _GATED.match(model) or tokened or of.offline:
+        return
+    home = of.mounted(_CACHE if not of.env("HF_HOME") else of.env("HF_HOME") or _CACHE)
+    login = f"{home[1]}/token" if home else ""
+    if login and of.here is not None and of.here.has_file(login):
+        return
+    yield Finding(
+        "server.env.HF_TOKEN",
+        f"{model} is gated and no token is set",
+        "downloading ends in 401"
+        + (f", unless a login lies in {login}" if login else "; what is cached already loads"),
+        put("server.env.HF_TOKEN", {"from-env": "HF_TOKEN"}),
+        severity=NOTE if login else WARNING,
+    )
 
 
 @rule("cache.download-dir", WARNING, source="LoadConfig.download_dir")

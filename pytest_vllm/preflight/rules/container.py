@@ -62,7 +62,8 @@ def shared_memory_cpu(of: Deployment) -> Iterator[Finding]:
 def shm_idle(of: Deployment) -> Iterator[Finding]:
     """The size of /dev/shm is set although it is the host's."""
     server = of.profile.server
-    if of.in_container and server.ipc == "host" and server.shm:
+    in_pod = of.profile.deployment.kind == "kubernetes"  # a memory folder lies over the host's there
+    if of.in_container and server.ipc == "host" and server.shm and not in_pod:
         yield Finding(
             "server.shm",
             f"shm = {server.shm!r} with ipc = 'host'",
@@ -151,7 +152,7 @@ def loopback_inside(of: Deployment) -> Iterator[Finding]:
 def ports_idle(of: Deployment) -> Iterator[Finding]:
     """Ports are published although the network is the host's."""
     part = of.profile.deployment
-    if part.network == "host" and part.ports and of.in_container:
+    if part.network == "host" and part.ports and of.in_container and part.kind != "kubernetes":
         yield Finding(
             "deployment.ports", "ports with network = 'host'", "they have no effect", drop("deployment.ports")
         )

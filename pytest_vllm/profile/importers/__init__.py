@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pytest_vllm.profile.importers.origin import ImportProblem, Origin, origin_of, piped
 from pytest_vllm.profile.words import unknown
@@ -24,8 +25,22 @@ KINDS = {
     "kubernetes": "a Kubernetes manifest",
     "systemd": "a systemd unit",
     "shell": "a vllm serve, docker run or podman run line",
+    "dockerfile": "a Dockerfile",
+    "supervisord": "a supervisord configuration",
+    "ansible": "an Ansible playbook",
     "config": "vLLM's --config YAML",
     "recipe": "a recipe of the vLLM project",
+}
+#: Kind -> the module and the function that read it.
+_READERS = {
+    "compose": ("compose", "read_compose"),
+    "kubernetes": ("kubernetes", "read_kubernetes"),
+    "systemd": ("systemd", "read_unit"),
+    "shell": ("shell", "read_shell"),
+    "dockerfile": ("dockerfile", "read_dockerfile"),
+    "supervisord": ("supervisord", "read_supervisord"),
+    "ansible": ("ansible", "read_ansible"),
+    "recipe": ("recipe", "read_recipe"),
 }
 _CONTAINER = "container:"
 _FORMS = f"{', '.join(KINDS.values())}, or {_CONTAINER}NAME"
@@ -81,36 +96,19 @@ def imported(
 
 def detected(origin: Origin) -> str:
     """The kind of a text, by its content. Raises ImportProblem with the kind that it looks like."""
-    from pytest_vllm.profile.importers.recognised import kind_of
+    from pytest_vllm.profile.importers.recognised import kind_of  # noqa: PLC0415
 
     return kind_of(origin, _FORMS)
 
 
 def _read(origin: Origin, kind: str, service: str | None) -> Draft:
     """The draft of a text of a kind; each reader is imported when it is needed."""
-    # ruff: noqa: PLC0415
-    if kind == "compose":
-        from pytest_vllm.profile.importers.compose import read_compose
-
-        return read_compose(origin, service)
-    if kind == "kubernetes":
-        from pytest_vllm.profile.importers.kubernetes import read_kubernetes
-
-        return read_kubernetes(origin, service)
-    if kind == "systemd":
-        from pytest_vllm.profile.importers.systemd import read_unit
-
-        return read_unit(origin, service)
+    if kind not in KINDS:
+        raise ImportProblem(unknown("kind", kind, sorted(KINDS)))
     if kind == "config":
-        from pytest_vllm.profile.importers.configfile import read_config
+        from pytest_vllm.profile.importers.configfile import read_config  # noqa: PLC0415
 
         return read_config(origin)
-    if kind == "recipe":
-        from pytest_vllm.profile.importers.recipe import read_recipe
-
-        return read_recipe(origin, service)
-    if kind == "shell":
-        from pytest_vllm.profile.importers.shell import read_shell
-
-        return read_shell(origin, service)
-    raise ImportProblem(unknown("kind", kind, sorted(KINDS)))
+    module, name = _READERS[kind]
+    read = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    return cast("Draft", read(origin, service))

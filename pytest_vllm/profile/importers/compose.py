@@ -69,6 +69,25 @@ def read_compose(origin: Origin, service: str | None) -> Draft:
     return draft
 
 
+def read_service(origin: Origin, node: Node, name: str, inner: str, engine: str) -> Draft:
+    """One service that stands by itself, its values filled in but for `$NAME`.
+
+    Args:
+        origin: what messages name.
+        node: the service.
+        name: what its container is called.
+        inner: which server of a shell in it, where it starts several.
+        engine: `docker` or `podman`.
+    """
+    draft = Draft(origin, engine, "compose")
+    draft.within, draft.wanted = name, inner
+    part = Part(node)
+    names = Variables(origin, draft.note, {}, origin.environ, kind="compose")
+    _Service(draft, name, part, names, NOTHING).read()
+    _account(draft, part, NOTHING, [])
+    return draft
+
+
 def _account(draft: Draft, part: Part, document: Node, others: list[Node]) -> None:
     """What of the service, and of the rest of the file, no reader has read."""
     ledger = Ledger()
@@ -164,7 +183,8 @@ class _Service:
         draft.deployment["name"] = self._text(part.get("container_name")) or self.name
         self._environment()
         start = [self._command(part.get(key)) for key in ("entrypoint", "command")]
-        container.read_start(draft, start[0], start[1], self.names)
+        cleared = bool(part.get("entrypoint")) and not start[0]
+        container.read_start(draft, start[0], start[1], self.names, cleared=cleared)
         composehost.read_host(draft, part, self._text)
         composehost.read_gpus(draft, part, self._text)
         composehost.read_mounted(draft, part, self.document, self._text)

@@ -13,7 +13,7 @@ from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
-_NONE = "nothing here starts vLLM: none of its keys is a flag of vLLM"
+_NONE = "it looks like YAML of another program: none of its keys is a flag of vLLM"
 _STARTS = re.compile(r"\bvllm +serve\b|\bapi_server\b|\bdocker run\b")
 #: Flags whose names configurations of all kinds have too.
 _SHARED = frozenset({"model", "config", "host", "port", "seed", "tokenizer", "device", "dtype", "revision"})

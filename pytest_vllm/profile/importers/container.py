@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.facts import canonical
 from pytest_vllm.profile.importers.marks import secret_mark
+from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, pick
 from pytest_vllm.profile.importers.program import other_program
-from pytest_vllm.profile.importers.shellaccount import account, emitted
+from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
 from pytest_vllm.profile.importers.shellprefix import nested
 from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
-from pytest_vllm.profile.importers.shellvalue import Value
+from pytest_vllm.profile.importers.shellvalue import Remark, Value
 from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.importers.vllmline import flag_of, program_length, read_arguments
 from pytest_vllm.profile.words import unknown
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.variables import Variables
 
 _WRAPPERS = ("exec", "sudo", "nohup", "env", "time", "command", "-E")
+#: Images of the vLLM project, whose own entry point is `vllm serve` (or the module that came before it).
+_OWN_START = re.compile(r"(?:(?:index\.)?docker\.io/)?vllm/vllm-openai(?:-[\w-]+)?(?:[:@].*)?")
 _SIZE = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 
@@ -53,13 +56,28 @@ def _only_vllm_flags(words: Sequence[str]) -> bool:
 
 
 def read_start(
-    draft: Draft, entrypoint: Sequence[Word], command: Sequence[Word], variables: Variables
+    draft: Draft,
+    entrypoint: Sequence[Word],
+    command: Sequence[Word],
+    variables: Variables,
+    *,
+    cleared: bool = False,
 ) -> None:
     """Entry point and command of a container, or the command line of a process.
 
     The program ends where vLLM's arguments begin; without one the image's own entry point starts vLLM.
+    Raises ImportProblem for a command that an image of the vLLM project would take for arguments.
+
+    Args:
+        draft: what they are put into, its image already there.
+        entrypoint: what takes the place of the image's own; empty: none does.
+        command: what is written behind the image.
+        variables: what names in them stand for.
+        cleared: the image's own entry point is taken away, and none put in its place.
     """
-    words = _unwrapped(draft, [*entrypoint, *command], variables)
+    if not entrypoint and not cleared:
+        _started_twice(draft, command)
+    words, said = _unwrapped(draft, [*entrypoint, *command], variables)
     if draft.wanted:
         known = [draft.within] if draft.within else []
         raise draft.origin.problem(0, unknown("server", draft.wanted, known))
@@ -73,22 +91,44 @@ def read_start(
     elif entrypoint:
         draft.set("entrypoint", [word.text for word in entrypoint], entrypoint[0].line)
         words = list(command)
-    read_arguments(draft, words[length:])
+    try:
+        read_arguments(draft, words[length:])
+    except ImportProblem as problem:
+        raise explained(draft.origin, said, problem) from problem
     if not draft.server.get("model") and "config" not in draft.args:
         draft.note(words[0].line if words else 0, "no model is named: vLLM serves its default model")
 
 
-def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Word]:
-    """The words that a shell around vLLM (`bash -c "…"`) would start, in the server's environment."""
+def _started_twice(draft: Draft, command: Sequence[Word]) -> None:
+    """Refuse `vllm serve` behind an image that starts `vllm serve` itself: vLLM ends with an error."""
+    image, texts = draft.server.get("image", ""), [word.text for word in command]
+    if not _OWN_START.fullmatch(image) or not texts:
+        return
+    wrapped = nested([Value(text) for text in texts]) is not None
+    if wrapped or program_length(texts) or texts[0] == "serve":
+        shown = " ".join(" ".join(texts[:3]).split()[:4])
+        what = f"{image} starts vLLM itself: `{shown} …` behind it are arguments, and vLLM ends with an error"
+        fix = "leave out what starts vLLM, or make it the entry point (Kubernetes: command)"
+        raise draft.origin.problem(command[0].line, what, fix)
+
+
+def _unwrapped(
+    draft: Draft, words: list[Word], variables: Variables
+) -> tuple[list[Word], tuple[Remark, ...]]:
+    """The words that a shell around vLLM (`bash -c "…"`) would start, in the server's environment.
+
+    Returns:
+        The words, and what has to be said of those that a shell leaves out.
+    """
     found = nested([Value(word.text) for word in words]) if words else None
     if found is None:
-        return words
+        return words, ()
     at = next(place for place, word in enumerate(words) if word.text == found[0].text)
     state = _state(draft, variables, found[1])
     run = Run(draft.origin, parsed(found[0].text, draft.origin, words[at].line), state).follow()
     starts = [one for one in run.starts if program_length(one.texts)]
     if not starts:
-        return words
+        return words, ()
     chosen = _chosen(draft, starts)
     inner = [Word(emitted(draft, value), line) for value, line in chosen.words]
     used = {use for value, _ in chosen.words for use in value.uses}
@@ -102,7 +142,7 @@ def _unwrapped(draft: Draft, words: list[Word], variables: Variables) -> list[Wo
     account(draft, run, chosen, used, ", which is run before vLLM,")
     around = " ".join(word.text for word in words[:at])
     draft.note(words[at].line, f"the shell around vLLM ({around}) is left out")
-    return inner
+    return inner, chosen.said
 
 
 def _chosen(draft: Draft, starts: list[Start]) -> Start:
@@ -215,8 +255,8 @@ def read_mount(draft: Draft, text: str, line: int) -> None:
     """`--mount type=bind,source=…,target=…[,readonly]`."""
     pairs = dict(part.partition("=")[::2] for part in text.split(","))
     source = pairs.get("source") or pairs.get("src", "")
-    target = pairs.get("target") or pairs.get("dst") or pairs.get("destination", "")
-    if pairs.get("type", "volume") not in ("bind", "volume") or not source or not target:
+    target = next((pairs[one] for one in ("target", "dst", "destination", "dest") if pairs.get(one)), "")
+    if pairs.get("type", "volume") not in ("bind", "volume") or not source or not target or ":" in source:
         draft.lost(line, f"the mount {text}")
         return
     read_only = "readonly" in pairs or "ro" in pairs

@@ -67,7 +67,7 @@ def read_into(draft: Draft, words: list[Word], names: Variables) -> None:
     if not rest:
         raise origin.problem(words[0].line, f"`{engine} run` names no image", "complete the line")
     draft.set("image", rest[0].text, rest[0].line)
-    container.read_start(draft, reader.entrypoint, rest[1:], names)
+    container.read_start(draft, reader.entrypoint, rest[1:], names, cleared=reader.cleared)
     reader.idle.close(draft)
 
 
@@ -85,6 +85,7 @@ class RunLine:
         """Begin at an option."""
         self.draft, self.words, self.at, self.names = draft, words, at, names
         self.entrypoint: list[Word] = []
+        self.cleared = False
         self.runtime = ("", 0)
         self.idle = Ledger()
 
@@ -140,6 +141,7 @@ class RunLine:
             if self.entrypoint:
                 draft.lost(self.entrypoint[0].line, f"--entrypoint {self.entrypoint[0].text}, given again,")
             self.entrypoint = [Word(one, line) for one in container.split(value)]
+            self.cleared = not self.entrypoint
         elif name == "runtime":
             if self.runtime[0]:
                 draft.lost(self.runtime[1], f"--runtime {self.runtime[0]}, given again,")

@@ -53,7 +53,7 @@ class Draft:
 
     def note(self, line: int, text: str) -> None:
         """Say what was left behind or changed."""
-        self._notes.append((line, redacted(unmarked(text))))
+        self._notes.append((line, redacted(unmarked(" ".join(text.split())))))
 
     def lost(self, line: int, what: str) -> None:
         """Say that something has no place in a profile."""

@@ -33,7 +33,9 @@ def dotenv(text: str, first: int = 1) -> Iterator[tuple[str, str | None, int]]:
             continue
         name, sign, value = found[1], found[2], found[3] or ""
         quote = value[:1] if value[:1] in ("'", '"') else ""
-        if quote:
+        if quote and _closing(value, quote) < 0:
+            ended = lines[number - first]
+            value += ended[len(ended.rstrip()) :]  # between quotes the blanks at a line's end count
             while _closing(value, quote) < 0 and at < len(lines):
                 value, at = f"{value}\n{lines[at]}", at + 1
         yield name, _value(value, quote) if sign else None, number

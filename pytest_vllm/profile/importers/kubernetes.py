@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.account import Account
+from pytest_vllm.profile.importers.beside import beside
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.kserve import merged
 from pytest_vllm.profile.importers.pick import Candidate, parted, pick
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 #: Kinds that start vLLM without a container of their own that says how: kind -> what to do instead.
 ELSEWHERE = {
-    "InferenceService": "the container comes from a ServingRuntime: import that one's manifest",
+    "InferenceService": (
+        "the container comes from a ServingRuntime: put its manifest into the same file, or import it alone"
+    ),
     "LLMInferenceService": (
         "the container comes from the cluster's LLMInferenceServiceConfig: import the Deployment it makes: "
         "kubectl get deployment NAME -o yaml | pytest --vllm-from=-"
@@ -41,6 +44,15 @@ ELSEWHERE = {
 }
 
 
+#: Where KServe's storage initializer puts the model.
+_STORED = "/mnt/models"
+#: Kinds that are read, and that are a part of what is started.
+_PARTS = {
+    "LLMInferenceServiceConfig": "what those add (GPUs, probes, the model) is not in it",
+    "BackendRuntime": "the model, the GPUs and the arguments come from llmaz' Playground or Service",
+}
+
+
 def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     """The vLLM container of a manifest. Raises ImportProblem for none, and for a choice nobody made."""
     laid = merged(documents(origin))
@@ -57,6 +69,10 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     at = pick(origin, candidates, wanted, "container", starts)
     chosen = found[at]
     draft = Draft(origin, "docker", "kubernetes")
+    if chosen.document.get("kind").text in _PARTS:
+        draft.note(
+            chosen.document.line, f"it is laid over others: {_PARTS[chosen.document.get('kind').text]}"
+        )
     draft.within, draft.wanted = names[at], inner
     for line, text in laid.notes:
         draft.note(line, text)
@@ -80,8 +96,12 @@ def _nowhere(origin: Origin, texts: list[Node], others: list[Place]) -> None:
         kind = document.get("kind").text
         if kind == "InferenceService" and places(document):
             continue  # it has its container, which runs something else
-        if kind in ELSEWHERE and (kind.startswith("Ray") or not any(started(one) for one in others)):
-            raise origin.problem(document.line, f"no container of this {kind} runs vLLM", ELSEWHERE[kind])
+        if kind in ELSEWHERE and (
+            not kind.endswith("Service") or not any(map(started, others)) or kind[:3] == "Ray"
+        ):
+            named = document.get("spec", "predictor", "model", "runtime").text
+            what = f"no container of this {kind} runs vLLM" + (f"; its runtime is {named}" if named else "")
+            raise origin.problem(document.line, what, ELSEWHERE[kind])
     kinds = ", ".join(dict.fromkeys(one.get("kind").text for one in texts if one.get("kind").text))
     if not others and kinds:
         fix = "name the manifest of the pods: kubectl get deployment NAME -o yaml | pytest --vllm-from=-"
@@ -97,18 +117,27 @@ def _read(draft: Draft, chosen: Place, texts: list[Node]) -> None:
         draft.deployment["replicas"] = int(replicas.text)
         account.read(replicas)
     ContainerReader(draft, chosen, account, texts).read()
+    if _of_kserve(chosen) and not any(f":{_STORED}" in one for one in draft.volumes):
+        draft.deployment["mounts"] = [*draft.deployment.get("mounts", []), _STORED]
     _several_machines(draft, chosen, account)
     account.read(chosen.node, chosen.pod.get("containers"))
     for part in (chosen.pod, chosen.document):
         for place in places(part):
             account.read(place.node)
         for path, node in account.left(part):
+            beside(draft.origin, chosen, path, node)
             draft.lost(node.line, path)
         account.read(part)
     for document in texts:
         if document is not chosen.document and not account.took(document):
             kind, name = document.get("kind").text, document.get("metadata", "name").text
             draft.lost(document.line, f"{kind or 'a document'} {name}".strip())
+
+
+def _of_kserve(chosen: Place) -> bool:
+    """Whether KServe puts the model of its storageUri into the container."""
+    owner = chosen.owner.get("apiVersion").text or chosen.document.get("apiVersion").text
+    return owner.startswith("serving.kserve.io/")
 
 
 def _several_machines(draft: Draft, chosen: Place, account: Account) -> None:

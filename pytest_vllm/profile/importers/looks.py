@@ -6,24 +6,23 @@ import re
 
 _LINE = "give the vllm serve or docker run line that it stands for"
 _RENDER = "render it: helm template NAME CHART"
+_RUNS = f"{_LINE}, or the container where it runs: --vllm-from=container:NAME"
 _COPY = "copy the command that starts vLLM out of it"
 
 #: Kind -> (what it looks like, the next step).
 OTHERS = {
     "markdown": ("a guide in Markdown", f"{_COPY}: pytest-vllm import -"),
     "notebook": ("a Jupyter notebook", _COPY),
-    "dockerfile": (
-        "a Dockerfile",
-        "build it, and give the docker run line or compose file that starts its image",
-    ),
     "python": ("a Python program", "give the line that starts it, or the vllm serve line it stands for"),
     "javascript": ("a JavaScript program", _LINE),
-    "hcl": ("HCL (Terraform, Nomad or Packer)", _LINE),
+    "nomad": ("a Nomad job", _RUNS),
+    "hcl": ("HCL (Terraform or Packer)", _RUNS),
     "makefile": ("a Makefile", "give the line that it runs: make -n TARGET | pytest --vllm-from=-"),
     "just": ("a justfile", "give the line that it runs: just -n TARGET"),
+    "taskfile": ("a Taskfile", "give the line that it runs: task --dry NAME"),
     "powershell": ("a PowerShell or batch script", _COPY),
     "xml": ("HTML or XML", "name the file that starts vLLM"),
-    "ini": ("an ini file (supervisord or like)", "give the command of it that starts vLLM"),
+    "ini": ("an ini file", "give the command of it that starts vLLM"),
     "toml": ("TOML, as profiles are", "a profile is named by --vllm-profile=FILE"),
     "envfile": ("an env file", "name the compose file or the script that reads it"),
     "log": ("a log of vLLM", "pytest-vllm diagnose FILE reads logs; name the file that starts vLLM"),
@@ -41,11 +40,15 @@ OTHERS = {
     "terraform-json": ("Terraform's JSON", _LINE),
     "devcontainer": ("a devcontainer.json", _COPY),
     "pm2": ("a PM2 configuration", _COPY),
+    "service": (
+        "a service of a compose file, without the services: that it stands under",
+        "put it under services:, indented",
+    ),
     "runpod": ("a RunPod pod or template", _LINE),
     "bento": ("a BentoML configuration", _LINE),
     "azure-ml": ("a deployment of Azure ML", _LINE),
     "procfile": ("a Procfile", _COPY),
-    "nix": ("a Nix expression", _LINE),
+    "nix": ("a Nix expression", _RUNS),
     "fish": ("a fish script", _COPY),
     "bicep": ("Bicep", _LINE),
     "jsonnet": ("Jsonnet or CUE", "render it, and pipe the result in: jsonnet FILE | pytest --vllm-from=-"),
@@ -54,7 +57,6 @@ OTHERS = {
         "give the line that starts it, or the vllm serve line it stands for",
     ),
     "workflow": ("a CI workflow", _COPY),
-    "ansible": ("an Ansible playbook", _COPY),
     "skypilot": ("a SkyPilot task", "copy the commands of its run: into a script"),
     "dstack": ("a dstack configuration", "copy its commands: into a script"),
     "chart": ("a Helm chart's Chart.yaml", f"{_RENDER} | pytest --vllm-from=-"),
@@ -105,7 +107,7 @@ BY_SUFFIX = {
     "php": "program",
     "tf": "hcl",
     "hcl": "hcl",
-    "nomad": "hcl",
+    "nomad": "nomad",
     "tfvars": "hcl",
     "makefile": "makefile",
     "mk": "makefile",
@@ -113,6 +115,7 @@ BY_SUFFIX = {
     "ps1": "powershell",
     "bat": "powershell",
     "cmd": "powershell",
+    "ecosystem.config.js": "pm2",
     "html": "xml",
     "xml": "xml",
     "js": "javascript",
@@ -144,6 +147,7 @@ BY_TEXT = {
     ),
     "dockerfile": re.compile(r"\A(?:\s*#[^\n]*\n|\s*ARG [^\n]*\n|\s*\n)*\s*FROM +\S+", re.IGNORECASE),
     "diff": re.compile(r"\A(?:diff --git |--- \S[^\n]*\n\+\+\+ )"),
+    "nomad": re.compile(r'^\s*job +"[^"\n]*" *\{[^}]*?\b(?:group|task|datacenters|type|namespace)\b', _MULTI),
     "hcl": re.compile(
         r"^\s*(?:resource|data|module|variable|provider|job|group|task|source|locals|terraform)"
         r'(?: +"[^"\n]*")* *\{\s*$',

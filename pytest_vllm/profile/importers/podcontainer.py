@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container
+from pytest_vllm.profile.importers.beside import beside
 from pytest_vllm.profile.importers.gpunames import hardware_named
 from pytest_vllm.profile.importers.marks import secret_mark
 from pytest_vllm.profile.importers.shellwords import Word, resolved
@@ -32,7 +33,7 @@ class ContainerReader:
 
     def __init__(self, draft: Draft, place: Place, account: Account, documents: list[Node]) -> None:
         """Read nothing yet."""
-        self.draft, self.node, self.pod = draft, place.node, place.pod
+        self.draft, self.place, self.node, self.pod = draft, place, place.node, place.pod
         self.account, self.documents = account, documents
         self.names = Variables(draft.origin, draft.note, kind="kubernetes")
 
@@ -60,6 +61,7 @@ class ContainerReader:
         ports = [self._port(one) for one in node.get("ports").items if one.get("containerPort").text]
         draft.deployment["ports"] = ports
         for path, left in self.account.left(node):
+            beside(draft.origin, self.place, path, left)
             draft.lost(left.line, path)
 
     def _namespaces(self) -> None:

@@ -51,7 +51,7 @@ class Place:
             for part, table in zip(self.path, [*self.above[1:], self.pod], strict=True)
             if part not in _PLAIN
         ]
-        role = f"{name}/{roles[-1]}" if roles else f"{name}/{own}"
+        role = f"{name}/{roles[-1] if roles and roles[-1] else own}"
         return name, role, f"{role}/{own}"
 
     @property

@@ -49,7 +49,8 @@ def other_program(words: Sequence[str]) -> str:
     if python and any(one.endswith("api_server.py") for one in rest):
         return ""
     known = name in _OTHERS or python or name.endswith((".sh", ".py"))
-    return " ".join(rest[:2]) if known and (name == rest[0] or rest[0].startswith(("/", "."))) else ""
+    shown = rest[: 3 if rest[1:2] == ["-m"] else 2]
+    return " ".join(shown) if known and (name == rest[0] or rest[0].startswith(("/", "."))) else ""
 
 
 def container_of(words: Sequence[str]) -> tuple[str, list[str]]:

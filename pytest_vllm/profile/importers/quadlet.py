@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container, containerline
 from pytest_vllm.profile.importers.draft import Draft
+from pytest_vllm.profile.importers.kubernetes import read_kubernetes
 from pytest_vllm.profile.importers.ledger import Ledger
 from pytest_vllm.profile.importers.marks import secret_mark
+from pytest_vllm.profile.importers.origin import origin_of
 from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.importers.systemd import assignments, settings, specifiers
 from pytest_vllm.profile.importers.variables import Variables
@@ -77,12 +81,37 @@ def read_quadlet(origin: Origin, entries: list[Entry], service: str | None = Non
     draft.set("image", image.value, image.line)
     if image.value.endswith((".image", ".build")):
         draft.note(image.line, f"the image is made by {image.value}: set [server] image")
-    container.read_start(draft, line.entrypoint, quadlet.command, names)
+    container.read_start(draft, line.entrypoint, quadlet.command, names, cleared=line.cleared)
     line.idle.close(draft)
     quadlet.idle.close(draft)
     settings(draft, [entry for entry in entries if entry.section != "Container"], ())
     draft.deployment["kind"] = "podman-run"
     return draft
+
+
+def read_kube(origin: Origin, entries: list[Entry], service: str | None = None) -> Draft:
+    """The server of a `.kube` unit: of the manifest that its Yaml= names. Raises ImportProblem for none."""
+    named = [entry for entry in entries if (entry.section, entry.key) == ("Kube", "Yaml")]
+    if not named:
+        raise origin.problem(0, "the Quadlet names no Yaml", "complete the file")
+    path = origin.path(specifiers(origin, named[-1].value))
+    if not path.is_file():
+        what = f"the manifest {named[-1].value} is not there"
+        raise origin.problem(named[-1].line, what, f"put it at {path}")
+    draft = read_kubernetes(origin_of(path, origin.environ), service)
+    draft.server["launcher"] = "podman"
+    draft.note(0, f"it is read from {path.name}, which {Path(origin.shown).name} names")
+    draft.deployment["ports"] = [entry.value for entry in entries if entry.key == "PublishPort"]
+    for entry in entries:
+        where = f"in {Path(origin.shown).name}:{entry.line}"
+        if entry.section == "Kube" and entry is not named[-1] and entry.key != "PublishPort":
+            draft.lost(0, f"{entry.key}={entry.value} {where}")
+    settings(draft, [entry for entry in entries if entry.section != "Kube"], ())
+    return draft
+
+
+def _there(device: str) -> str:
+    return "is" if Path(device).exists() else "is not, and is left out"
 
 
 class _Quadlet:
@@ -112,6 +141,13 @@ class _Quadlet:
             self._option(key, value, at)
 
     def _option(self, key: str, value: str, at: int) -> None:
+        if key == "AddDevice" and value.startswith("-"):
+            device = value.removeprefix("-").partition(":")[0]
+            self.draft.note(at, f"{device} is passed on where it is there; here it {_there(device)}")
+            if not Path(device).exists():
+                return
+        if key == "Mount":
+            value = re.sub(r"\b(source|src)=([^,]+)\.volume\b", r"\1=systemd-\2", value)
         if key in _OPTIONS:
             self.line.option(_OPTIONS[key], self._plain(key, value), at)
         elif key in _LISTS:

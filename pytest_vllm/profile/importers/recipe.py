@@ -12,7 +12,7 @@ from pytest_vllm.profile.importers.yamlnodes import documents
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
-    from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.origin import ImportProblem, Origin
 
 #: Parts that describe a recipe to people.
 _PROSE = ("meta", "guide", "compatible_strategies", "kv_offload_support")
@@ -31,6 +31,8 @@ def read_recipe(origin: Origin, service: str | None) -> Draft:
     if chosen not in names:
         raise origin.problem(variants.line, unknown("variant", chosen, names))
     variant, account = variants.get(chosen), Account()
+    if omni := document.get("omni"):
+        raise _of_omni(origin, omni.line)
     image = variant.get("docker_image") or model.get("docker_image")
     draft = Draft(origin, "docker" if image.text else "process", "shell")
     if image.text:
@@ -41,9 +43,7 @@ def read_recipe(origin: Origin, service: str | None) -> Draft:
     for table, args, env in ((model, "base_args", "base_env"), (variant, "extra_args", "extra_env")):
         words = [Word(part, one.line) for one in table.get(args).items for part in _words(one.text)]
         if "--omni" in (word.text for word in words):
-            raise origin.problem(
-                words[0].line, "it starts vLLM-Omni, which is another server", "none is read"
-            )
+            raise _of_omni(origin, words[0].line)
         read_arguments(draft, words)
         for variable, value in table.get(env).pairs:
             draft.set_env(variable, value.text, value.line)
@@ -56,6 +56,11 @@ def read_recipe(origin: Origin, service: str | None) -> Draft:
     if others and not service:
         draft.note(variants.line, f"the variant {chosen} is taken; others by --vllm-service=NAME: {others}")
     return draft
+
+
+def _of_omni(origin: Origin, line: int) -> ImportProblem:
+    fix = "name a recipe of vLLM's own server"
+    return origin.problem(line, "it starts vLLM-Omni, which is another server and is not read", fix)
 
 
 def _words(text: str) -> list[str]:

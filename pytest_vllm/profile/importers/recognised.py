@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers import systemd
+from pytest_vllm.profile.importers import supervisord, systemd
 from pytest_vllm.profile.importers.looks import BY_SUFFIX, BY_TEXT, OTHERS
 from pytest_vllm.profile.importers.yamlkinds import kind_of_yaml
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
+#: Kinds that have a reader of their own, and that others name too.
+READ = ("dockerfile", "supervisord")
+_MODAL = re.compile(r"^(?:import|from) modal\b", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
 _STARTS = re.compile(r"\b(?:docker|podman|nerdctl)[ \\]|\bvllm(?:\.\w+)* +serve\b|\bapi_server\b")
@@ -30,18 +33,33 @@ def kind_of(origin: Origin, forms: str) -> str:
         raise origin.problem(0, "the file is empty", f"name {forms}")
     if _is_guide(origin):
         raise _refused(origin, "markdown")
-    if (suffix := _suffix(origin)) in BY_SUFFIX:
-        raise _refused(origin, BY_SUFFIX[suffix])
+    return _by_name(origin) or _by_text(origin) or _by_keys(origin, _suffix(origin), forms)
+
+
+def _by_name(origin: Origin) -> str:
+    """The kind of a file whose name says it. Raises ImportProblem for one that is not read."""
+    named = origin.shown.rpartition("/")[2].lower()
+    whole = next((kind for name, kind in BY_SUFFIX.items() if "." in name and named.endswith(name)), "")
+    kind = whole or BY_SUFFIX.get(_suffix(origin), "")
+    if kind == "python" and _MODAL.search(origin.text):
+        kind = "modal"
+    if kind in ("", "ini"):  # supervisord's own end in .conf, as many others do
+        shell = _SHELL.match(origin.text)
+        kind = "supervisord" if supervisord.SECTION.search(origin.text) and not shell else kind
+    return _unless_read(origin, kind) if kind else ""
+
+
+def _by_text(origin: Origin) -> str:
+    """The kind of a file that its first lines give away. Raises ImportProblem for one that is not read."""
+    text = origin.text
     if _SHELL.match(text):
         return "shell"
     if systemd.SECTION.search(text):
         return "systemd"
-    for name, pattern in BY_TEXT.items():
-        if pattern.search(text):
-            raise _refused(origin, name)
-    if suffix in ("sh", "bash"):  # what it writes for other programs is not what it is
-        return "shell"
-    return _by_keys(origin, suffix, forms)
+    name = next((name for name, pattern in BY_TEXT.items() if pattern.search(text)), "")
+    if name:
+        return _unless_read(origin, name)
+    return "shell" if _suffix(origin) in ("sh", "bash") else ""  # what it writes is not what it is
 
 
 def _by_keys(origin: Origin, suffix: str, forms: str) -> str:
@@ -60,6 +78,13 @@ def _by_keys(origin: Origin, suffix: str, forms: str) -> str:
 def _suffix(origin: Origin) -> str:
     name = origin.shown.rpartition("/")[2].lower()
     return name.rpartition(".")[2] if "." in name and origin.shown != "the text" else name
+
+
+def _unless_read(origin: Origin, kind: str) -> str:
+    """A kind that is read. Raises ImportProblem for one that is not."""
+    if kind in READ:
+        return kind
+    raise _refused(origin, kind)
 
 
 def _refused(origin: Origin, kind: str) -> Exception:

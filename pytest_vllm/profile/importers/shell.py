@@ -11,11 +11,12 @@ from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, parted, pick
 from pytest_vllm.profile.importers.program import container_of, other_program
-from pytest_vllm.profile.importers.shellaccount import account, emitted
+from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
 from pytest_vllm.profile.importers.shellprefix import is_run
 from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.slurm import directives
 from pytest_vllm.profile.importers.variables import Variables
@@ -53,12 +54,11 @@ def read_script(origin: Origin, script: Script, state: State, service: str | Non
     try:
         draft, used = _draft(here, chosen, candidates[at].name, inner)
     except ImportProblem as problem:
-        if not chosen.said:
-            raise
-        said = chosen.said[0]
-        raise origin.problem(said.line, f"{said.text}, and so {problem.what}") from problem
+        raise explained(origin, chosen.said, problem) from problem
     if chosen.said and not draft.server.get("model"):
-        raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(": it is left empty"))
+        raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(LEFT_EMPTY))
+    if not draft.server.get("model") and "config" not in draft.args:
+        _started_within(origin, run)
     account(draft, run, chosen, used)
     directives(draft)
     return draft
@@ -70,7 +70,11 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
     kind = "podman" if chosen.texts[0].endswith("podman") else "docker"
     draft = Draft(origin, kind if engine else "process", f"{kind}-run" if engine else "shell")
     draft.within, draft.wanted = within, wanted
-    words = [Word(emitted(draft, value), line) for value, line in chosen.words]
+    texts = chosen.texts
+    words = [
+        Word(emitted(draft, value, lenient=engine and _of_env(texts[:at], value.text)), line)
+        for at, (value, line) in enumerate(chosen.words)
+    ]
     used = {use for value, _ in chosen.words for use in value.uses}
     plain = Variables(origin, draft.note, kind="plain")
     seen = {} if chosen.prefix.cleared else chosen.state.environment()
@@ -93,6 +97,11 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
         if not engine:
             draft.set_env(name, text, lines.get(name, chosen.line))
     return draft, used
+
+
+def _of_env(before: list[str], word: str) -> bool:
+    """Whether a word of a run line sets a variable: a name that is not set is passed on as an empty one."""
+    return before[-1:] in (["-e"], ["--env"]) or re.match(r"(?:--env=|-e)[A-Za-z_]\w*=", word) is not None
 
 
 def read_command(
@@ -142,6 +151,12 @@ def _none_but_others(origin: Origin, run: Run, found: list[Start]) -> None:
         if " compose " in text or "docker-compose" in text or "kubectl" in text or "helm" in text:
             raise origin.problem(line, f"{text} starts what another file describes", "import that file")
         if "vllm" in origin.text and re.search(
+            r"\b(?:systemctl|supervisorctl)\b.* (?:(?:re)?start|enable)\b", text
+        ):
+            raise origin.problem(
+                line, f"{text} starts what a unit or a configuration says", "import that file"
+            )
+        if "vllm" in origin.text and re.search(
             r"\b(?:singularity|apptainer|enroot|shifter|charliecloud|udocker)\b", text
         ):
             what = f"{text} starts what an image holds"
@@ -156,6 +171,14 @@ def _none_but_others(origin: Origin, run: Run, found: list[Start]) -> None:
             image = container_of(one.texts)[0]
             fix = "name the file that starts vLLM, or the script that is run there"
             raise origin.problem(one.line, f"the container of {image} starts {other}, not vLLM's server", fix)
+
+
+def _started_within(origin: Origin, run: Run) -> None:
+    """Refuse a container without a model in which another command starts vLLM."""
+    for line, text in run.others:
+        if re.search(r"\b(?:docker|podman|kubectl)\b.* exec .*\b(?:vllm|api_server)\b", text):
+            what = f"{text} starts vLLM in a container that runs"
+            raise origin.problem(line, what, "give the vllm serve line, or the container: container:NAME")
 
 
 def _is_vllm(texts: list[str]) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.ledger import Ledger
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from pytest_vllm.profile.importers.draft import Draft
+    from pytest_vllm.profile.importers.origin import ImportProblem, Origin
     from pytest_vllm.profile.importers.shellrun import Run
-    from pytest_vllm.profile.importers.shellvalue import Value
+    from pytest_vllm.profile.importers.shellvalue import Remark, Value
     from pytest_vllm.profile.importers.shellwalk import Start
 
 
@@ -27,9 +29,17 @@ def emitted(draft: Draft, value: Value, *, lenient: bool = False) -> str:
         if remark.fatal and not lenient:
             what, _, fix = remark.text.partition("; ")
             raise draft.origin.problem(remark.line, what, fix)
-        text = f"{remark.text.partition(';')[0]}: it is left empty" if remark.fatal else remark.text
+        text = f"{remark.text.partition(';')[0]}{LEFT_EMPTY}" if remark.fatal else remark.text
         draft.note(remark.line, text)
     return value.text
+
+
+def explained(origin: Origin, said: tuple[Remark, ...], problem: ImportProblem) -> ImportProblem:
+    """A problem with the name that became nothing before it, where one did."""
+    left = [one for one in said if one.text.endswith(LEFT_EMPTY)]
+    if not left or LEFT_EMPTY in problem.what or " is not set" in problem.what:
+        return problem
+    return origin.problem(left[0].line, f"{left[0].text}, and so {problem.what}")
 
 
 def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str = "") -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.marks import unrun
-from pytest_vllm.profile.importers.shellvalue import Part, Remark, Value, fields, joined
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Part, Remark, Value, fields, joined
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ class Expander:
         if operator and known.unknown and not self.state.unset(known):
             yield Part(known, quoted)  # whether it is set is not known either
             return
-        given = known.text != "" if operator.startswith(":") else not self.state.unset(known)
+        has = name in self.state.values or not self.state.unset(known)  # `A=$A` sets A, to whatever it is
+        given = known.text != "" if operator.startswith(":") else has
         last = operator[-1:]
         if last in ("-", "=") and operator:
             if given:
@@ -341,9 +342,7 @@ class Expander:
 
 def _empty(remark: Remark) -> Remark:
     """The remark of a name that is not set, where a shell leaves the whole word out."""
-    return (
-        Remark(remark.line, f"{remark.text.partition(';')[0]}: it is left empty") if remark.fatal else remark
-    )
+    return Remark(remark.line, f"{remark.text.partition(';')[0]}{LEFT_EMPTY}") if remark.fatal else remark
 
 
 def _trimmed(text: str, operator: str, pattern: str) -> str:

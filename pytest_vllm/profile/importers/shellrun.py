@@ -14,7 +14,7 @@ from pytest_vllm.profile.importers.shellbranch import Branches
 from pytest_vllm.profile.importers.shellbuiltins import BuiltIns
 from pytest_vllm.profile.importers.shellprefix import Prefix, nested, starts, stripped
 from pytest_vllm.profile.importers.shelltree import nodes, parsed
-from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
+from pytest_vllm.profile.importers.shellvalue import NO_ARGUMENTS, Remark, Value, joined
 from pytest_vllm.profile.importers.shellwalk import DEEPEST, Start, names_set
 from pytest_vllm.profile.secrets import secret_name
 
@@ -222,7 +222,7 @@ class Run(Branches, BuiltIns):
         elif built_in is not None:
             built_in(node, words)
         elif starts([value.text for value, _ in words]):
-            said = tuple(self.state.dropped)
+            said = (*self.state.dropped, *((Remark(line, NO_ARGUMENTS),) if self.state.asked else ()))
             words = [(words[0][0] + self._inherited, words[0][1]), *words[1:]]
             where = tuple(self._where)
             self.starts.append(Start(words, prefix, self.state.copy(), self.script, node, where, said))

@@ -40,6 +40,7 @@ class State:
         everything: whether assignments are exported (`set -a`).
         ended: whether the script has ended.
         dropped: said of whole words that were left out because their name is not set.
+        asked: whether the script used its own arguments, of which there are none.
     """
 
     folder: Path
@@ -55,6 +56,7 @@ class State:
     everything: bool = False
     ended: bool = False
     dropped: list[Remark] = field(default_factory=list)
+    asked: bool = False
 
     def copy(self) -> State:
         """A state that goes its own way from here."""
@@ -64,6 +66,7 @@ class State:
             exported=set(self.exported),
             functions=dict(self.functions),
             dropped=list(self.dropped),
+            asked=self.asked,
         )
 
     def become(self, other: State) -> None:
@@ -91,6 +94,7 @@ class State:
     def several(self, name: str) -> tuple[Value, ...]:
         """All values of an array, or all arguments."""
         if name in ("@", "*"):
+            self.asked |= not self.arguments and not self.called
             return self.arguments
         found = self.values.get(name)
         return found if isinstance(found, tuple) else (found,) if found is not None else ()

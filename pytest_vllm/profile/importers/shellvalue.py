@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
 
+#: How a remark ends that says of a name that a shell makes nothing of it.
+LEFT_EMPTY = ": it is left empty"
+#: Said of a script that uses "$@" or $*, and of which nobody knows how it is called.
+NO_ARGUMENTS = 'the arguments that the script is called with ("$@") are not in it: none of them is read'
+
+
 class Remark(NamedTuple):
     """What has to be said about a value once it is used.
 

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.draft import Draft
     from pytest_vllm.profile.importers.origin import Origin
 
-SECTION = re.compile(r"^\[(Unit|Service|Install|Container|Pod|Timer|Socket)\]\s*$", re.MULTILINE)
+SECTION = re.compile(
+    r"^\[(Unit|Service|Install|Container|Pod|Kube|Volume|Network|Image|Build|Timer|Socket)\]\s*$",
+    re.MULTILINE,
+)
 #: A word of its own that systemd splits at blanks; `${NAME}` stays in one piece.
 _SPLIT = re.compile(r"\$[A-Za-z_]\w*")
 #: What systemd takes before the program's path.
@@ -49,20 +52,24 @@ def read_unit(origin: Origin, service: str | None = None) -> Draft:
     """The server of a unit. Raises ImportProblem for none, for two, and for what is not a unit's line."""
     entries = list(entries_of(origin))
     sections = {entry.section for entry in entries}
+    if "Kube" in sections:
+        from pytest_vllm.profile.importers.quadlet import read_kube  # noqa: PLC0415 - it reads units too
+
+        return read_kube(origin, entries, service)
     if "Container" in sections:
         from pytest_vllm.profile.importers.quadlet import read_quadlet  # noqa: PLC0415 - it reads units too
 
         return read_quadlet(origin, entries, service)
-    if "Pod" in sections:
+    if other := sections & {"Pod", "Volume", "Network", "Image", "Build"}:
         fix = "name the .container file that starts vLLM in it"
-        raise origin.problem(0, "a Quadlet pod: it starts no server by itself", fix)
+        raise origin.problem(0, f"a Quadlet {min(other).lower()}: it starts no server by itself", fix)
     notes: list[tuple[int, str]] = []
     entries += _drop_ins(origin, notes)
     start = _start(origin, entries)
     words = without_prefix(_words(origin, start))
     environment = list(_environment(origin, entries, notes))
     values = {name: text for name, text, _, _ in environment if text is not None}
-    draft = _command(origin, start, words, values, service)
+    draft = command_of(origin, start, words, values, service)
     for line, text in notes:
         draft.note(line, text)
     settings(draft, entries, ("ExecStart", "Environment", "EnvironmentFile", "PassEnvironment"))
@@ -76,27 +83,45 @@ def read_unit(origin: Origin, service: str | None = None) -> Draft:
     return draft
 
 
-def _command(
-    origin: Origin, start: Entry, words: list[Word], values: dict[str, str], service: str | None
+def command_of(
+    origin: Origin,
+    start: Entry,
+    words: list[Word],
+    values: dict[str, str],
+    service: str | None,
+    *,
+    kind: str = "unit",
 ) -> Draft:
-    """What ExecStart starts: a server, a container, or a shell that starts either."""
+    """What an entry starts: a server, a container, or a shell that starts either.
+
+    Args:
+        origin: what messages name.
+        start: the entry.
+        words: what it starts, in words.
+        values: the variables of whatever starts it.
+        service: which server, where a shell starts several.
+        kind: whose names are filled in: `unit` (systemd) or `plain` (nothing is).
+
+    Raises:
+        ImportProblem: it starts no vLLM.
+    """
     texts = [word.text for word in words]
     if is_run(texts) or program_length(texts):
         return read_command(
-            origin, words, lambda draft: Variables(origin, draft.note, dict(values), kind="unit"), service
+            origin, words, lambda draft: Variables(origin, draft.note, dict(values), kind=kind), service
         )
     notes: list[tuple[int, str]] = []
-    names = Variables(origin, lambda *note: notes.append(note), dict(values), lenient=True, kind="unit")
+    names = Variables(origin, lambda *note: notes.append(note), dict(values), lenient=True, kind=kind)
     filled = [Value(names.text(text, start.line).replace(DOLLAR, "$")) for text in texts]
     inner = nested(filled) if filled else None
     if inner is None:
         fix = "name the file that starts vLLM"
         if texts and origin.path(texts[-1]).is_file():
             fix = f"import the script itself: {texts[-1]}"
-        what = f"ExecStart runs {' '.join(texts[:2])}, not vLLM"
+        what = f"{start.key} runs {' '.join(texts[:2])}, not vLLM"
         raise origin.problem(
             start.line,
-            what if len(texts) > 1 and texts[0].endswith("sh") else f"ExecStart runs {texts[0]}, not vLLM",
+            what if len(texts) > 1 and texts[0].endswith("sh") else f"{start.key} runs {texts[0]}, not vLLM",
             fix,
         )
     state = State(origin.folder, {}, origin.home, arguments=inner[1])

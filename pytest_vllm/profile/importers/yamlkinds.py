@@ -20,6 +20,8 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("chart", (frozenset({"apiVersion", "name", "version"}),)),
     ("kustomization", (frozenset({"resources", "patches"}), frozenset({"resources", "images"}))),
     ("cloudformation", (frozenset({"Resources", "AWSTemplateFormatVersion"}),)),
+    ("taskfile", (frozenset({"version", "tasks"}),)),
+    ("nomad", (frozenset({"Job"}),)),
     ("prometheus", (frozenset({"scrape_configs"}),)),
     ("ecs", (frozenset({"containerDefinitions"}),)),
     ("sagemaker", (frozenset({"PrimaryContainer"}), frozenset({"ProductionVariants"}))),
@@ -72,6 +74,8 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
             frozenset({"image", "resources"}),
             frozenset({"servingEngineSpec"}),
             frozenset({"replicaCount"}),
+            frozenset({"resources", "nodeSelector"}),
+            frozenset({"resources", "tolerations"}),
             frozenset({"image", "ingress"}),
             frozenset({"modelArtifacts"}),
             frozenset({"decode", "prefill"}),
@@ -135,12 +139,20 @@ def _table(tables: list[Node], *, json: bool) -> str:
         found = next(fitting, "workflow" if jobs else "")
     if {"Config", "HostConfig"} <= keys:
         found = "inspect"
+    if not found and len(known) * 2 <= len(keys) and any(_is_service(one) for _, one in first.pairs):
+        found = "service"
     return found or ("json" if json and not known else "config")
 
 
 def _is_compose(keys: set[str]) -> bool:
     including = "include" in keys and keys <= _INCLUDING
     return including or ("services" in keys and not {"resources", "decode"} & keys)
+
+
+def _is_service(node: Node) -> bool:
+    """A table that says of a container what compose does."""
+    keys = {key for key, _ in node.pairs}
+    return "image" in keys and bool(keys & {"command", "ports", "environment", "volumes", "container_name"})
 
 
 def _list(found: Node) -> str:

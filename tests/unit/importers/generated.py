@@ -20,7 +20,16 @@ from pytest_vllm.facts import flags, versions
 from pytest_vllm.profile.importers import ImportProblem, imported
 from pytest_vllm.profile.importers.runoptions import SWITCHES, VALUED
 from pytest_vllm.profile.write import to_toml
-from tests.unit.importers.parts import KEYS, POD_KEYS, STATEMENTS, UNIT_KEYS, VALUES
+from tests.unit.importers.parts import (
+    INSTRUCTIONS,
+    KEYS,
+    POD_KEYS,
+    PROGRAM_KEYS,
+    STATEMENTS,
+    TASK_KEYS,
+    UNIT_KEYS,
+    VALUES,
+)
 
 ENVIRON = {"HOME": "/home/me"}
 IMAGE = "vllm/vllm-openai:v0.32.0"
@@ -214,7 +223,48 @@ def manifests(draw: st.DrawFn) -> Made:
     return made("a.yaml", re.sub("@", lambda _: f"mark{next(found)}z", text).rstrip("\n").split("\n"))
 
 
+@st.composite
+def dockerfiles(draw: st.DrawFn) -> Made:
+    """Instructions around a command, in one stage or two."""
+    own = draw(st.lists(st.sampled_from(INSTRUCTIONS), max_size=7))
+    first = draw(st.lists(st.sampled_from(INSTRUCTIONS), max_size=3)) if draw(st.booleans()) else []
+    stages = [f"FROM {IMAGE} AS one", *first] if first else []
+    base = draw(st.sampled_from([IMAGE, "one"])) if first else IMAGE
+    return made(
+        "Dockerfile", numbered([*stages, f"FROM {base}", *own, 'CMD ["--model", "org/{}"]', *own[:1]])
+    )
+
+
+@st.composite
+def supervised(draw: st.DrawFn) -> Made:
+    """Programs of any keys."""
+    keys = draw(st.lists(st.sampled_from(PROGRAM_KEYS), unique=True, max_size=6))
+    other = draw(st.lists(st.sampled_from(PROGRAM_KEYS), unique=True, max_size=2))
+    lines = [
+        "[supervisord]",
+        *[f"{one}={{}}" for one in draw(st.sampled_from([[], ["nodaemon"], ["logfile"]]))],
+    ]
+    lines += ["[program:llm]", "command=vllm serve org/{}", *[f"{one}={{}}" for one in keys]]
+    lines += ["[program:b]", "command=nginx {}", *[f"{one}={{}}" for one in other]]
+    return made("a.conf", numbered(lines))
+
+
+@st.composite
+def playbooks(draw: st.DrawFn) -> Made:
+    """A task of any keys."""
+    keys = draw(st.lists(st.sampled_from(TASK_KEYS), unique=True, max_size=7))
+    lines = ["- hosts: all", "  tasks:", "  - docker_container:", "      name: llm", f"      image: {IMAGE}"]
+    lines += ["      command: --model org/{}"]
+    shown = [f"      {key}: {draw(st.sampled_from(VALUES))}" for key in keys]
+    return made(
+        "a.yml", [*numbered(lines), *(one.format(*[f"mark{at}9z"] * 5) for at, one in enumerate(shown))]
+    )
+
+
 KINDS = {
+    "Dockerfile": (dockerfiles(), "dockerfile"),
+    "supervisord": (supervised(), "supervisord"),
+    "Ansible": (playbooks(), "ansible"),
     "script": (scripts(), "shell"),
     "run line": (run_lines(), "shell"),
     "compose file": (compose_files(), "compose"),

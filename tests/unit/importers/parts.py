@@ -65,3 +65,37 @@ Network NotifyX Pod PodmanArgs PublishPort Pull ReadOnly Rootfs RunInit SeccompP
 Sysctl Timezone Tmpfs UIDMap Ulimit User UserNS Volume WorkingDir Unknown
 """
 POD_KEYS = _POD_KEYS.split()
+
+#: Instructions of a Dockerfile; most of them make no other image.
+INSTRUCTIONS = [
+    "ENV A={} B='{} x'",
+    "ENV C {} d",
+    "LABEL x={}",
+    "EXPOSE 80",
+    "USER {}",
+    "WORKDIR /{}",
+    "ARG N={}",
+    "ARG M",
+    "VOLUME /{}",
+    "STOPSIGNAL {}",
+    "HEALTHCHECK CMD {}",
+    "SHELL ['/bin/{}']",
+    "ENTRYPOINT ['vllm', 'serve']".replace("'", '"'),
+    'CMD ["--model", "org/{}"]',
+    "CMD --model {}",
+    "RUN {}",
+    "MAINTAINER {}",
+]
+_PROGRAM_KEYS = """
+directory user environment autostart autorestart startsecs stdout_logfile stderr_logfile priority umask
+numprocs stopsignal killasgroup exitcodes serverurl nonesuch
+"""
+#: Keys of a program of supervisord.
+PROGRAM_KEYS = _PROGRAM_KEYS.split()
+_TASK_KEYS = """
+state env env_file published_ports ports volumes ipc_mode shm_size device_requests devices runtime privileged
+ulimits capabilities groups user restart_policy network_mode networks memory labels log_driver recreate pull
+entrypoint working_dir healthcheck security_opts detach nonesuch
+"""
+#: Keys of a task that starts a container.
+TASK_KEYS = _TASK_KEYS.split()

@@ -131,6 +131,11 @@ def test_an_env_file_of_quoted_values(pairs: list[tuple[str, str]]) -> None:
     assert [(name, (value or "").replace("\ue000", "$")) for name, value, _ in dotenv(text)] == kept
 
 
+def test_blanks_at_the_end_of_a_line_between_quotes() -> None:
+    """They are part of the value; behind one that is not quoted they are not."""
+    assert [value for _, value, _ in dotenv("A='x \ny' \nB=z \n")] == ["x \ny", "z"]
+
+
 @pytest.mark.parametrize(
     ("line", "entry"),
     [

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 FORMS = (
     "a docker-compose file, a Kubernetes manifest, a systemd unit, "
-    "a vllm serve, docker run or podman run line, vLLM's --config YAML, a recipe of the vLLM project, "
+    "a vllm serve, docker run or podman run line, a Dockerfile, a supervisord configuration, "
+    "an Ansible playbook, vLLM's --config YAML, a recipe of the vLLM project, "
     "or container:NAME"
 )
 VLLM = "image: vllm/vllm-openai:v0.32.0"
@@ -30,7 +31,10 @@ PROBLEMS = {
     "a YAML of nobody": (
         "a.yaml",
         "colour: blue\n",
-        ": nothing here starts vLLM: none of its keys is a flag of vLLM; name the file that does",
+        (
+            ": it looks like YAML of another program: none of its keys is a flag of vLLM; "
+            "name the file that does"
+        ),
     ),
     "a YAML of another program that shares a key": (
         "a.yaml",
@@ -229,7 +233,7 @@ def test_an_unknown_kind() -> None:
 
     assert str(caught.value) == (
         "unknown kind 'composer'; did you mean 'compose'? "
-        "(one of compose, config, kubernetes, recipe, shell, systemd)"
+        "(one of ansible, compose, config, dockerfile, kubernetes, recipe, shell, supervisord, systemd)"
     )
 
 

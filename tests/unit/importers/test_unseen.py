@@ -98,7 +98,7 @@ def test_what_systemd_alone_knows(words: str, why: str) -> None:
         ("bentofile.yaml", 'service: "a:B"\ninclude: ["*.py"]\n', "BentoML"),
         ("a.nix", '{ cmd = [ "vllm" "serve" ]; }\n', "Nix"),
         ("Procfile", "web: vllm serve org/a\n", "Procfile"),
-        ("a.yml", "- name: a\n  docker_container: {image: vllm/vllm-openai}\n", "Ansible"),
+        ("a.yml", "- name: a\n  docker_container: {image: redis}\n", "Ansible"),
         (
             "a.txt",
             "docker run --gpus all ^\n  -p 8000:8000 ^\n  vllm/vllm-openai --model a\n",

@@ -109,6 +109,48 @@ def headless(lines: list[str]) -> list[str]:
     return lines[cut:] if all(" INFO " in line or line.startswith("INFO") for line in lines[:cut]) else lines
 
 
+def barred(lines: list[str]) -> list[str]:
+    """As something shows them that nobody knows by name."""
+    return [
+        f"<{n + 1}> 17:03:{n % 60:02} node-7f{n % 3} [of=vllm-{n % 7}] » {line}"
+        for n, line in enumerate(lines)
+    ]
+
+
+def backwards(lines: list[str]) -> list[str]:
+    """As consoles show them that put the newest line first."""
+    return lines[::-1]
+
+
+def folded(lines: list[str], joined: Callable[[list[str]], str]) -> list[str]:
+    """Every traceback in one line."""
+    told: list[str] = []
+    block: list[str] = []
+    for line in lines:
+        text = unprefixed(plain(line))
+        if text.startswith("Traceback (most recent call last)"):
+            told += [joined(block)] if block else []
+            block = [text]
+        elif block:
+            block.append(text)
+            if not text.startswith(" "):
+                told.append(joined(block))
+                block = []
+        else:
+            told.append(line)
+    return [*told, joined(block)] if block else told
+
+
+def escaped_in_one(lines: list[str]) -> list[str]:
+    """As a field of a record that is written as text."""
+    return folded(lines, lambda block: '{"level": "error", "err": ' + json.dumps("\n".join(block)) + "}, 1")
+
+
+def squashed(lines: list[str]) -> list[str]:
+    """As a log without line ends keeps them."""
+    return folded(lines, lambda block: "ERROR: " + " ".join(line.strip() for line in block))
+
+
 #: What carries a log, and changes none of its lines' meaning.
 CARRIED = (
     coloured,
@@ -128,7 +170,7 @@ CARRIED = (
 
 @pytest.mark.parametrize(
     "alter",
-    [*CARRIED, recorded, quoted, headless],
+    [*CARRIED, recorded, quoted, headless, barred, backwards, escaped_in_one, squashed],
     ids=lambda one: one.__name__,
 )
 def test_altered_logs(alter: Callable[[list[str]], list[str]]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import pytest
 
 from pytest_vllm.launch import logtext
-from pytest_vllm.launch.diagnose_command import lines_of
+from pytest_vllm.launch.diagnose_command import lines_of, said
 from pytest_vllm.launch.diagnosis import Sure, diagnose
 from pytest_vllm.launch.digest import KEPT, LONG, digest
+from pytest_vllm.profile.errors import ProfileError
 from tests.unit.launch.test_diagnosis import FOLDER
 from tests.unit.launch.test_diagnosis import lines_of as lines_of_path
 
@@ -94,6 +96,29 @@ def test_a_line_in_the_middle_is_not_lost() -> None:
 def test_a_dump_of_one_line_is_cut() -> None:
     """A batch that is dumped can be a line of megabytes."""
     assert len(logtext.spread(["ERROR Dumping " + "y" * 1_000_000])[0][1]) < 10_000
+
+
+def test_a_program_is_read_in_bounds() -> None:
+    """As a container's log is: its begin and its end, whatever its length."""
+    script = (
+        "import sys\n"
+        "for n in range(100_000): print('line', n, file=(sys.stdout, sys.stderr)[n % 2], flush=n < 9)"
+    )
+    lines = said((sys.executable, "-c", script), head=100, tail=5_000)
+
+    assert "line 0" in lines
+    assert "line 99998" in lines
+    assert sum(map(len, lines)) < 20_000
+
+
+def test_a_program_that_fails_says_why() -> None:
+    """With its own last words, or that it did not answer."""
+    with pytest.raises(ProfileError, match="no such container"):
+        said((sys.executable, "-c", "raise SystemExit('no such container')"))
+    with pytest.raises(ProfileError, match="did not answer"):
+        said((sys.executable, "-c", "import threading; threading.Event().wait()"), patience=0.1)
+    with pytest.raises(ProfileError, match="not installed"):
+        said(("no-such-program-here",))
 
 
 @pytest.mark.parametrize("tail", [20, 50, 400])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_vllm.launch.diagnose import root_cause
+from pytest_vllm.launch.diagnosis import Sure, diagnose
 from pytest_vllm.launch.notable import Row, rows, startup_warnings
 
 HEALTHY = (Path(__file__).parent / "logs" / "healthy.log").read_text("utf-8").splitlines()
@@ -31,6 +32,27 @@ def test_entries_of_the_table(row: Row) -> None:
     assert row.source
     assert not re.search(r"\{\w+\}", " ".join([found.means, *found.tries]))
     assert root_cause([f"WARNING 11-27 20:50:01 [x.py:1] {row.example}"]) is None
+
+
+@pytest.mark.parametrize("level", ["WARNING", "INFO"])
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.id)
+def test_a_start_with_a_warning_has_no_fault(row: Row, level: str) -> None:
+    """It is reported, beside whatever else the log warns of, and accuses nothing."""
+    line = f"(EngineCore pid=7) {level} 11-27 20:50:01 [x.py:1] {row.example}"
+    found = diagnose([*HEALTHY[:8], line, *HEALTHY[8:]])
+
+    assert found.sure is Sure.NO_FAULT
+    assert row.id in {one.id for one in found.warnings}
+
+
+def test_a_start_that_goes_on_with_something_else_names_no_cause() -> None:
+    """What a warning says is done instead did not stop it."""
+    lines = [
+        "(EngineCore pid=7) WARNING 11-27 20:50:01 [x.py:1] FlashAttention is not supported: falling back.",
+        "(EngineCore pid=7) INFO 11-27 20:50:02 [x.py:1] Starting to load model m...",
+    ]
+
+    assert diagnose(lines).sure is Sure.UNKNOWN
 
 
 def test_ids_are_unique() -> None:

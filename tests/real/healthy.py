@@ -1,0 +1,168 @@
+"""Real servers of unusual settings, none of which may be accused: a gate on each, as rows of a table.
+
+    python -m tests.real.healthy                        every set of flags on vLLM 0.32.0
+    python -m tests.real.healthy --vllm 0.29.0 small offline-cache
+    python -m tests.real.healthy --loads small          with the loads, which take four minutes more
+
+Each set is a profile of its own, for the image that `python -m tests.real.image --vllm VERSION` makes.
+Prints the answer, and the reasons of MUST checks that failed or were undecided; exit status 1 when a server
+was accused: any answer but GO and UNDECIDED.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+import tempfile
+import time
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_vllm.face.catalogue import entries
+from tests.real.gate import LOADING, GateRun, run_gate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PROFILE = """
+hardware = "cpu"
+model = "smollm2-135m"
+
+[server]
+launcher = "docker"
+image = "pytest-vllm/cpu:{version}"
+model = "/models/SmolLM2-135M-Instruct"
+shm = "1g"
+
+[server.env]
+VLLM_CPU_KVCACHE_SPACE = "1"
+HF_HUB_OFFLINE = "1"
+VLLM_NO_USAGE_STATS = "1"
+DO_NOT_TRACK = "1"
+{env}
+
+[server.args]
+enforce-eager = true
+{args}
+
+[boot]
+timeout = "10m"
+stalled = "4m"
+"""
+#: Answers that accuse nobody.
+HARMLESS = ("GO", "UNDECIDED")
+
+
+@dataclass(frozen=True)
+class Flags:
+    """How a server is started.
+
+    Args:
+        args: lines of `[server.args]`.
+        env: `[server.env]`, values as TOML.
+    """
+
+    args: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def profile(self, version: str) -> str:
+        """The profile that boots it."""
+        env = (f"{name} = {value}" for name, value in self.env.items())
+        return PROFILE.format(version=version, args="\n".join(self.args), env="\n".join(env))
+
+
+SETS = {
+    "small": Flags(["max-model-len = 512", "max-num-seqs = 1"]),
+    "uncached": Flags(["max-model-len = 2048", "max-num-seqs = 4", "no-enable-prefix-caching = true"]),
+    "names": Flags(
+        [
+            "max-model-len = 4096",
+            "max-num-seqs = 256",
+            'root-path = "/llm"',
+            "disable-log-stats = true",
+            'served-model-name = ["house/first", "second", "third"]',
+        ],
+        env={"VLLM_API_KEY": '{ from-env = "HEALTHY_KEY" }'},
+    ),
+    "parsers": Flags(
+        [
+            "max-model-len = 4096",
+            "enable-auto-tool-choice = true",
+            'tool-call-parser = "hermes"',
+            'reasoning-parser = "qwen3"',
+            "max-num-seqs = 8",
+        ]
+    ),
+    "ids": Flags(
+        [
+            "max-model-len = 8192",
+            "return-tokens-as-token-ids = true",
+            "max-logprobs = 5",
+            "enable-prompt-tokens-details = true",
+            "enable-force-include-usage = true",
+        ]
+    ),
+    "drawing": Flags(
+        [
+            "max-model-len = 1024",
+            'generation-config = "vllm"',
+            "override-generation-config = { temperature = 0.9, top_p = 0.8, repetition_penalty = 1.1 }",
+            "seed = 7",
+        ]
+    ),
+    "batches": Flags(
+        ["max-model-len = 4096", "max-num-batched-tokens = 256", "max-num-seqs = 2", "block-size = 32"],
+    ),
+    "drafts": Flags(
+        [
+            "max-model-len = 2048",
+            'speculative-config = { method = "ngram", num_speculative_tokens = 3, prompt_lookup_max = 4 }',
+        ]
+    ),
+}
+
+
+def judged(flags: Flags, version: str, *, loads: bool) -> tuple[GateRun, float]:
+    """The gate on a server that is started so, and its seconds."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="pytest-vllm-healthy-") as folder:
+        (Path(folder) / "healthy.toml").write_text(flags.profile(version), "utf-8")
+        areas = () if loads else [f"--vllm-check={area}" for area in _areas() if area not in LOADING]
+        key = {"HEALTHY_KEY": "a-key-of-the-house"}
+        with redirect_stdout(io.StringIO()):
+            run = run_gate(Path(folder), "--vllm-profile=healthy.toml", *areas, **key)
+    return run, time.monotonic() - began
+
+
+def _areas() -> list[str]:
+    return sorted({entry.spec.id.partition(".")[0] for entry in entries()})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print a row for each set; 1 when a server was accused."""
+    parser = argparse.ArgumentParser(prog="python -m tests.real.healthy", description=__doc__)
+    parser.add_argument("--vllm", default="0.32.0", help="version, of an image that was made")
+    parser.add_argument("--loads", action="store_true", help="measure speeds too")
+    parser.add_argument("flags", nargs="*", choices=[*SETS, []], default=[])
+    asked = parser.parse_args(argv)
+    accused = 0
+    print("| vLLM | flags | answer | MUST failed | undecided | s |\n| --- | --- | --- | --- | --- | --- |")
+    for name in asked.flags or SETS:
+        run, seconds = judged(SETS[name], asked.vllm, loads=asked.loads)
+        answer = run.answer if run.report else f"exit status {run.exit}"
+        accused += answer not in HARMLESS
+        failed, open_ = run.reasons("fail"), run.reasons("undecided")
+        row = f"| {asked.vllm} | {name} | {answer} | {len(failed)} | {len(open_)} | {seconds:.0f} |"
+        print(row, flush=True)
+        for check, reason in {**failed, **open_}.items():
+            print(f"    {check}: {reason[:300]}", file=sys.stderr)
+        if answer not in ("GO", "UNDECIDED", "NO-GO"):
+            print(run.text[-3000:], file=sys.stderr)
+    return bool(accused)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
