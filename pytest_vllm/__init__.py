@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_vllm.decide.baseline import Baseline
     from pytest_vllm.decide.verdict import Family
-    from pytest_vllm.declare.answers import near_tie, not_json, parting, shape_faults, text_of, unexpected
+    from pytest_vllm.declare.answers import (
+        near_tie,
+        not_json,
+        parting,
+        server_errors,
+        shape_faults,
+        text_of,
+        unexpected,
+    )
     from pytest_vllm.declare.checks import (
         CAPABILITY,
         CONFORMANCE,
@@ -119,6 +127,7 @@ __all__ = [
     "picture",
     "regressed",
     "schema_faults",
+    "server_errors",
     "shape_faults",
     "text_of",
     "times",
@@ -177,6 +186,7 @@ _HOMES = {
     "picture": "declare.pictures",
     "regressed": "measure.against",
     "schema_faults": "schemas",
+    "server_errors": "declare.answers",
     "shape_faults": "declare.answers",
     "text_of": "declare.answers",
     "times": "measure.against",

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.recording import Recording
 
 
+OK, ERROR, NOT_IMPLEMENTED = 200, 500, 501
+
+
 def unexpected(recordings: Iterable[Recording]) -> list[str]:
     """One line for each exchange that did not get the status it was meant to get.
 
@@ -35,6 +38,15 @@ def unexpected(recordings: Iterable[Recording]) -> list[str]:
     if unsent and not wrong:
         raise Undecided(f"{unsent[0].key} and {len(unsent) - 1} more were {unsent[0].error}")
     return wrong
+
+
+def server_errors(recordings: Iterable[Recording]) -> list[str]:
+    """One line for each exchange that was to be served and ended in an error of the server; 501 is none."""
+    return [
+        f"{one.key}: {one.status} {one.text[:100]}"
+        for one in recordings
+        if one.request.expect == OK and (one.status or 0) >= ERROR and one.status != NOT_IMPLEMENTED
+    ]
 
 
 def not_json(recordings: Iterable[Recording]) -> list[str]:

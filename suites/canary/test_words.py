@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import re
 
-from pytest_vllm import CAPABILITY, MUST, SHOULD, Recording, Recordings, Server, check, need, only_if, text_of
+from pytest_vllm import (
+    CAPABILITY,
+    MUST,
+    SHOULD,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    need,
+    only_if,
+    server_errors,
+    text_of,
+)
 
 from .exchanges import QUESTIONS
 from .wording import run_fault, salad_fault
@@ -47,6 +59,15 @@ def test_questions(vllm_recordings: Recordings) -> None:
     right = [key for key, text in texts.items() if re.search(ANSWERS[_name(key)], text, re.IGNORECASE)]
 
     assert 2 * len(right) >= len(texts), f"{len(right)} of {len(texts)} are right: {texts}"
+
+
+@check("canary.served", MUST, spec="openai:chat/object", needs=["completions"], exchanges=["canary."])
+def test_served(vllm_recordings: Recordings) -> None:
+    """No question with a known answer ends in a server error."""
+    plain = [one for one in vllm_recordings.of("canary.") if "logprobs" not in (one.request.json or {})]
+    wrong = server_errors(plain)  # what log probabilities break is a matter of theirs
+
+    assert not wrong, f"{len(wrong)} requests: {'; '.join(wrong[:3])}"
 
 
 def _text(answer: Recording, server: Server) -> str:

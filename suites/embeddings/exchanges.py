@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange, only_if
 
 PATH = "/v1/embeddings"
 
@@ -41,6 +41,26 @@ def embeddings_text(server: Server, embedded_text: Case) -> Request:
 def embeddings_batch(server: Server) -> Request:
     """Six texts of unequal lengths, one of them twice."""
     return embed(server, list(TEXTS))
+
+
+def long_texts(server: Server) -> list[str]:
+    """Five texts of half a context each, 1,200 words at most."""
+    words = min((server.max_model_len or 4096) // 2, 1200)
+    return ["sea " * (words - 8) + f"and harbour number {number}" for number in range(5)]
+
+
+@exchange("embeddings.mixed")
+def embeddings_mixed(server: Server) -> Request:
+    """Short texts between long ones."""
+    long = long_texts(server)
+    return embed(server, [SHORT, long[0], OTHER, *long[1:3], LIKE, *long[3:], LETTERS])
+
+
+@exchange("embeddings.uncut")
+def embeddings_uncut(server: Server) -> Request:
+    """A text that may be cut to the length of the context, which it is far below."""
+    only_if(server.at_least("0.12.0"), "before 0.12 such a limit may be refused")
+    return embed(server, SHORT, truncate_prompt_tokens=-1)
 
 
 @exchange("embeddings.reversed")

@@ -24,6 +24,8 @@ NEEDS = ("embeddings",)
 AREA = ("embeddings.",)
 POOLED = "fault:vllm-project/vllm/issues/45995"
 DRIFT = "fault:vllm-project/vllm/issues/34910"
+LENGTHS = "fault:vllm-project/vllm/pull/41049"
+UNCUT = "fault:vllm-project/vllm/issues/22635"
 #: Cosine of two computations of one text: half precision and another batch leave more than this.
 SAME = 0.99
 
@@ -72,6 +74,32 @@ def test_same_in_batch(embedded_text: Case, embeddings_text: Recording, embeddin
     cosine = likeness(alone[0], numbered(embeddings_batch, len(TEXTS))[TEXTS.index(place)])
 
     assert cosine >= SAME, f"cosine is {cosine:.4f} between {embedded_text.id} alone and in a batch"
+
+
+#: Where the texts of the batch with long ones stand in it, and in the batch without.
+MIXED = {SHORT: (0, 0), OTHER: (2, 2), LIKE: (5, 5), LETTERS: (8, 3)}
+
+
+@check("embeddings.same-beside-long", MUST, spec=LENGTHS, needs=NEEDS)
+def test_same_beside_long(embeddings_mixed: Recording, embeddings_batch: Recording) -> None:
+    """A short text has the same vector with long ones around it."""
+    embeddings_mixed.answered()
+    status = embeddings_mixed.status
+
+    assert status == 200, f"nine texts, five of them long: {status} {embeddings_mixed.text[:200]}"
+    mixed, plain = numbered(embeddings_mixed, 9), numbered(embeddings_batch, len(TEXTS))
+    cosines = {text[:24]: likeness(mixed[here], plain[there]) for text, (here, there) in MIXED.items()}
+    assert min(cosines.values()) >= SAME, f"cosines with the batch without long texts: {cosines}"
+
+
+@check("embeddings.uncut", MUST, spec=UNCUT, needs=NEEDS)
+def test_uncut(embeddings_uncut: Recording, embeddings_two: Recording) -> None:
+    """A text that is shorter than the limit is not cut, and has its vector."""
+    embeddings_uncut.answered()
+
+    assert embeddings_uncut.status == 200, f"{embeddings_uncut.status} {embeddings_uncut.text[:200]}"
+    cosine = likeness(numbered(embeddings_uncut, 1)[0], numbered(embeddings_two, 2)[0])
+    assert cosine >= SAME, f"cosine is {cosine:.4f} to the same text without a limit"
 
 
 @check("embeddings.same-in-any-order", MUST, spec=DRIFT, needs=NEEDS)

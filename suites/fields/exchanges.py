@@ -41,6 +41,21 @@ RENDERINGS: list[dict[str, Any]] = [
     {"id": "begun", "set": {"add_generation_prompt": False, "continue_final_message": True}, "begun": True},
 ]
 
+#: Fields at a value that asks for nothing, or at null, as many clients send them; none is about the prompt.
+NEUTRAL: dict[str, dict[str, Any]] = {
+    "uncut": {"truncate_prompt_tokens": -1},
+    "unlimited": {"top_k": -1, "top_p": 1.0, "min_p": 0.0},
+    "top-zero": {"top_k": 0},
+    "empty": {"stop": [], "stop_token_ids": [], "logit_bias": {}, "bad_words": []},
+    "plain": {"response_format": {"type": "text"}, "n": 1, "min_tokens": 0, "length_penalty": 1.0},
+    "zero": {"presence_penalty": 0, "frequency_penalty": 0, "priority": 0},
+    "off": {"ignore_eos": False, "echo": False, "stream": False, "include_stop_str_in_output": False},
+    "null": dict.fromkeys(
+        ("stop", "seed", "stream", "stream_options", "logit_bias", "top_p", "user", "response_format")
+    ),
+}
+NEUTRAL_ROUTES = (CHAT, COMPLETIONS, RESPONSES)
+
 chat_field = cases("chat_field", [row for row in FIELDS if row["path"] == CHAT])
 completion_field = cases("completion_field", [row for row in FIELDS if row["path"] == COMPLETIONS])
 response_field = cases("response_field", [row for row in FIELDS if row["path"] == RESPONSES])
@@ -50,6 +65,15 @@ bare_route = cases(
 )
 agent = cases("agent", AGENTS)
 rendering = cases("rendering", RENDERINGS)
+neutral_field = cases(
+    "neutral_field",
+    [
+        {"id": f"{path.split('/')[2]}-{name}", "path": path, "set": given}
+        for path in NEUTRAL_ROUTES
+        for name, given in NEUTRAL.items()
+        if path != RESPONSES or name not in ("uncut", "plain")  # of which it reads nothing
+    ],
+)
 named_route = cases(
     "named_route",
     [
@@ -95,6 +119,15 @@ def fields_response(server: Server, response_field: Case) -> Request:
 def fields_message(server: Server, message_field: Case) -> Request:
     """The same on another route."""
     return _with(server, message_field)
+
+
+@exchange("fields.neutral")
+def fields_neutral(server: Server, neutral_field: Case) -> Request:
+    """The same with fields at a value that asks for nothing."""
+    path = neutral_field["path"]
+    read = {name: value for name, value in neutral_field["set"].items() if server.takes(path, name)}
+    only_if(read, f"vLLM {server.version} reads none of them on {path}")
+    return server.post(path, {**BARE[path], **read})
 
 
 @exchange("fields.agent")

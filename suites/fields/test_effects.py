@@ -104,6 +104,10 @@ def test_echo(fields_echo: Recording) -> None:
 def test_request_id(vllm_server: Server, named_route: Case, fields_named: Recording) -> None:
     """An answer has the id that its request brought."""
     only_if(not vllm_server.api_only, "something in front of the server may give ids of its own")
+    fields_named.answered()
+    status, text = fields_named.status or 0, fields_named.text[:160]
+
+    assert status < 500, f"{named_route.id}: a request that brings its id is answered with {status}: {text}"
     given = str(fields_named.ok["id"])
 
     assert ID in given, f"{named_route.id}: id {given!r}, the request brought {ID!r}"

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, Case, Recording, Recordings, Server, check, need, only_if, schema_faults
+from pytest_vllm import (
+    MUST,
+    Case,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    need,
+    only_if,
+    schema_faults,
+    server_errors,
+)
 
 from .exchanges import BARE, CHAT, COMPLETIONS, FIELDS, MESSAGES, RESPONSES
 
@@ -79,6 +90,20 @@ def test_message(message_field: Case, fields_message: Recording) -> None:
     accepted(message_field, fields_message)
 
 
+@check("fields.neutral", MUST, spec=VLLM, exchanges=["fields.bare["])
+def test_neutral(neutral_field: Case, fields_neutral: Recording, vllm_recordings: Recordings) -> None:
+    """A field at null, or at a value that asks for nothing, changes nothing."""
+    fields_neutral.answered()
+    path, name = neutral_field["path"], neutral_field.id
+    route = path.rpartition("/v1/")[2].replace("/", "-")
+    bare = vllm_recordings.get(f"fields.bare[{route}]")
+    only_if(bare.status == 200, f"without it too the answer is {bare.status}")
+
+    assert fields_neutral.status == 200, f"{name}: {fields_neutral.status} {fields_neutral.text[:200]}"
+    told = prompt_of(fields_neutral), prompt_of(bare)
+    assert told[0] == told[1], f"{name}: {told[0]} prompt tokens, without it {told[1]}"
+
+
 @check("fields.agent", MUST, spec="fault:vllm-project/vllm/issues/44000")
 def test_agent(agent: Case, fields_agent: Recording) -> None:
     """What a coding agent sends on every request is answered by a stream that ends."""
@@ -125,6 +150,14 @@ def test_shape(vllm_server: Server, vllm_recordings: Recordings) -> None:
     ]
 
     assert not wrong, "; ".join(wrong[:5])
+
+
+@check("fields.served", MUST, spec="openai:chat/object", needs=["chat"], exchanges=["fields."])
+def test_served(vllm_recordings: Recordings) -> None:
+    """No field ends in a server error."""
+    wrong = server_errors(vllm_recordings.of("fields."))
+
+    assert not wrong, f"{len(wrong)} requests: {'; '.join(wrong[:3])}"
 
 
 def _set(answer: Recording) -> list[str]:

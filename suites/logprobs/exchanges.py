@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Recording, Request, Server, exchange
+from pytest_vllm import Recording, Request, Server, exchange, only_if
 
 QUESTION = "What is the capital of France?"
 OPENING = "The quick brown fox jumps over"
+#: Candidates at most, in OpenAI's interface.
+MOST = 20
+#: Letters of two, three and four bytes, most of which no vocabulary holds as one token.
+LETTERS = "naïve żółć 東京 😀 नम"
+#: More than a block of the cache, for any tokenizer.
+LONGER = " ".join(f"Chapter {number}: the river rose again in spring." for number in range(1, 9))
 
 
 #: Alone: in another batch a real server rounds otherwise, by tenths of a nat, and these two are compared.
@@ -74,3 +80,54 @@ def logprobs_rescored(server: Server, logprobs_completion: Recording) -> Request
     choice = logprobs_completion.ok["choices"][0]
     ids = (choice.get("prompt_token_ids") or []) + (choice.get("token_ids") or [])
     return server.completion(ids or OPENING, max_tokens=1, logprobs=1, echo=True)
+
+
+def _letters(server: Server, **more: Any) -> Request:
+    """A chat answer in letters of several scripts, which a constraint makes the model write."""
+    only_if(server.at_least("0.11.0"), "this version names its constraints otherwise")
+    calm = {"chat_template_kwargs": {"enable_thinking": False}} if server.can("reasoning") else {}
+    given: dict[str, Any] = {"structured_outputs": {"choice": [LETTERS]}, "max_tokens": 64, **calm}
+    return server.chat("Write it.", logprobs=True, top_logprobs=2, **given, **more)
+
+
+@exchange("logprobs.letters")
+def logprobs_letters(server: Server) -> Request:
+    """Letters of several bytes, with log probabilities."""
+    return _letters(server)
+
+
+@exchange("logprobs.letters-stream")
+def logprobs_letters_stream(server: Server) -> Request:
+    """The same, streamed."""
+    return _letters(server, stream=True)
+
+
+@exchange("logprobs.most-chat")
+def logprobs_most_chat(server: Server) -> Request:
+    """As many candidates as OpenAI's interface allows; servers may allow fewer."""
+    return server.chat(QUESTION, max_tokens=2, logprobs=True, top_logprobs=MOST, expect=None)
+
+
+@exchange("logprobs.most-completion")
+def logprobs_most_completion(server: Server) -> Request:
+    """The same of a completion."""
+    return server.completion(OPENING, max_tokens=2, logprobs=MOST, expect=None)
+
+
+@exchange("logprobs.echo-stream")
+def logprobs_echo_stream(server: Server) -> Request:
+    """The prompt's own log probabilities, streamed, and those of an answer of several tokens."""
+    return server.completion(OPENING, max_tokens=4, ignore_eos=True, logprobs=1, echo=True, stream=True)
+
+
+@exchange("logprobs.read")
+def logprobs_read(server: Server) -> Request:
+    """The log probabilities of a prompt that is longer than a block of the cache."""
+    return server.completion(LONGER, max_tokens=1, prompt_logprobs=0)
+
+
+@exchange("logprobs.read-again")
+def logprobs_read_again(server: Server, logprobs_read: Recording) -> Request:
+    """The same once more, with another end."""
+    del logprobs_read
+    return server.completion(f"{LONGER} A heron waits.", max_tokens=1, prompt_logprobs=0)

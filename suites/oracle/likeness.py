@@ -19,11 +19,35 @@ OUTER = (
     "stream", "stream_options", "logprobs", "top_logprobs", "user", "request_id", "metadata", "priority",
     "return_token_ids", "return_tokens_as_token_ids", "store", "service_tier", "include",
 )  # fmt: skip
+#: Fields at a value that asks for nothing: the request is the same without them.
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "truncate_prompt_tokens": (-1,),
+    "top_k": (-1, 0),
+    "top_p": (1,),
+    "min_p": (0,),
+    "n": (1,),
+    "min_tokens": (0,),
+    "length_penalty": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "stop": ([],),
+    "stop_token_ids": ([],),
+    "logit_bias": ({},),
+    "bad_words": ([],),
+    "response_format": ({"type": "text"},),
+    "ignore_eos": (False,),
+    "echo": (False,),
+    "include_stop_str_in_output": (False,),
+}
 
 
 def plain(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A request without what changes only how its answer comes; null is the same as left out."""
-    return {name: value for name, value in asked.items() if name not in OUTER and value is not None}
+    """A request without what changes only how its answer comes; null and neutral are the same as left out."""
+    return {
+        name: value
+        for name, value in asked.items()
+        if name not in OUTER and value is not None and value not in NEUTRAL.get(name, ())
+    }
 
 
 def as_chat(path: str, asked: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

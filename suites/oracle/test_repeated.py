@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_vllm import MUST, Recording, Recordings, check, need, observe, unexpected
+from pytest_vllm import MUST, Recording, Recordings, check, need, observe, server_errors, unexpected
 
 from .answers import answer_of
 from .sameness import usual
@@ -63,6 +63,20 @@ def test_often(vllm_recordings: Recordings, oracle_again_listed: Recording) -> N
     asked = [one for prefix in OFTEN for one in vllm_recordings.of(prefix)]
 
     assert not (wrong := _odd(asked, oracle_again_listed)), listed(wrong)
+
+
+@check(
+    "oracle.served",
+    MUST,
+    spec="openai:chat/object",
+    needs=["chat"],
+    exchanges=["oracle.again", "oracle.batch"],
+)
+def test_served(vllm_recordings: Recordings) -> None:
+    """No question that is asked over and over ends in a server error."""
+    wrong = server_errors([*vllm_recordings.of("oracle.again"), *vllm_recordings.of("oracle.batch")])
+
+    assert not wrong, f"{len(wrong)} requests: {'; '.join(wrong[:3])}"
 
 
 def _odd(asked: Sequence[Recording], listing: Recording) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, Case, Recording, Recordings, check, need, only_if
+from pytest_vllm import MUST, Case, Recording, Recordings, check, need, only_if, server_errors
 
 from .exchanges import VALUES
 
@@ -73,6 +73,14 @@ def answer_fault(constraint: str, answer: Recording) -> str:
         return f"{right} tokens were asked for, the usage says {tokens}"
     wrong = [text for text in texts.values() if constraint != "none" and text.strip() not in KEPT[constraint]]
     return f"{constraint} is not kept: {wrong[0]!r:.120}" if wrong else ""
+
+
+@check("pairs.served", MUST, spec="openai:chat/object", needs=["chat"], exchanges=["pairs.alone"])
+def test_served(vllm_recordings: Recordings) -> None:
+    """No usual request ends in a server error."""
+    wrong = server_errors(vllm_recordings.of("pairs.alone"))
+
+    assert not wrong, f"{len(wrong)} requests: {'; '.join(wrong[:3])}"
 
 
 def _each_alone(row: Case, recordings: Recordings, fault_of: Any) -> None:

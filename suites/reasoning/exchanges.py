@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange, only_if
 
 QUESTION = "What is 7 plus 5? Answer with the number."
 #: Tokens for reasoning and answer.
@@ -69,6 +69,14 @@ def reasoning_default(server: Server) -> Request:
 def reasoning_plain(server: Server, reasoning_switch: Recording) -> Request:
     """A question that takes a moment's thought."""
     return ask(server, reasoning_switch)
+
+
+@exchange("reasoning.plain-response")
+def reasoning_plain_response(server: Server, reasoning_switch: Recording) -> Request:
+    """The same over Responses."""
+    only_if(server.at_least("0.22.0"), "before 0.22 this interface takes no switch of thinking")
+    body = {"input": QUESTION, "max_output_tokens": ROOM, "temperature": 0, "store": False}
+    return server.post("/v1/responses", {**body, **think(reasoning_switch)})
 
 
 @exchange("reasoning.plain-again", alone=True)

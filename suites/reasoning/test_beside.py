@@ -4,7 +4,7 @@ import json
 
 import jsonschema
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, check, need, only_if
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, check, need, only_if, server_errors
 
 from .exchanges import SCHEMA
 from .thoughts import Said, clip, everything, listed, marked, said
@@ -138,6 +138,26 @@ def test_usage_parity(reasoning_plain: Recording, reasoning_plain_stream: Record
     assert stream.counted == whole.counted, f"streamed {stream.counted}, whole {whole.counted}"
 
 
+@check(
+    "reasoning.response",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/43395",
+    needs=("reasoning", "responses"),
+)
+def test_response(reasoning_plain: Recording, reasoning_plain_response: Recording) -> None:
+    """A question that is thought about over chat is thought about over Responses."""
+    need(said(reasoning_plain).thoughts.strip(), "over chat the model does not think")
+    found = [item for item in reasoning_plain_response.ok["output"] if item.get("type") == "reasoning"]
+    told = "".join(
+        str(part.get("text") or "")
+        for item in found
+        for part in [*(item.get("content") or ()), *(item.get("summary") or ())]
+    )
+    kinds = [item.get("type") for item in reasoning_plain_response.ok["output"]]
+
+    assert told.strip(), f"over Responses there is no reasoning: items are {kinds}"
+
+
 @check("reasoning.history.shape", MUST, spec=SPEC, needs=NEEDS)
 def test_history(reasoning_history: Case, reasoning_history_shape: Recording) -> None:
     """Reasoning that a client sends back is taken, and is not a server error."""
@@ -195,3 +215,11 @@ def test_history_kept(reasoning_history_none: Recording, reasoning_history_new_k
     bare, thoughtful = prompt(reasoning_history_none), prompt(reasoning_history_new_key)
 
     assert thoughtful > bare, f"{thoughtful} prompt tokens with reasoning, {bare} without"
+
+
+@check("reasoning.served", MUST, spec="openai:chat/object", needs=["chat"], exchanges=["reasoning."])
+def test_served(vllm_recordings: Recordings) -> None:
+    """No request that may be thought about ends in a server error."""
+    wrong = server_errors(vllm_recordings.of("reasoning."))
+
+    assert not wrong, f"{len(wrong)} requests: {'; '.join(wrong[:3])}"

@@ -2,7 +2,7 @@
 
 import json
 
-from pytest_vllm import MUST, Recording, Server, check, need, only_if
+from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, only_if
 
 from .exchanges import BUDGET
 from .thoughts import appends, clip, marked, said
@@ -151,6 +151,16 @@ def test_typed_tag(vllm_server: Server, reasoning_cut: Recording, reasoning_type
     need(answer.thoughts or answer.content.strip(), "nothing was said")
 
     assert answer.thoughts, f"content {clip(answer.content)}, no reasoning"
+
+
+@check("reasoning.budget.tags", SHOULD, spec="fault:vllm-project/vllm/issues/39697", needs=NEEDS)
+def test_budget_tags(reasoning_budget: Recording) -> None:
+    """Where a budget ends the reasoning, no tag of it is left in the text."""
+    only_if(reasoning_budget.status != 400, f"refused: {reasoning_budget.text[:120]}")
+    answer = said(reasoning_budget)
+    need(answer.thoughts.strip() and answer.content.strip(), "there is no reasoning with a text after it")
+
+    assert not marked(answer.content), f"{marked(answer.content)} in {clip(answer.content)}"
 
 
 @check("reasoning.budget.kept", MUST, spec="vllm:features/reasoning_outputs/#thinking-budget", needs=NEEDS)

@@ -181,6 +181,41 @@ def responses_call_stream(server: Server, tools_thinking_off: Recording) -> Requ
     return call_request(server, tools_thinking_off, stream=True)
 
 
+def two_request(server: Server, switch: Recording, **more: Any) -> Request:
+    """Two calls are asked for, neither is forced."""
+    names = ("weather_in_oslo", "weather_in_paris")
+    cities = ("Oslo", "Paris")
+    offered = [
+        {
+            "type": "function",
+            "name": name,
+            "description": f"Tells the weather in {city}.",
+            "parameters": _of(city),
+        }
+        for name, city in zip(names, cities, strict=True)
+    ]
+    text = f"What is the weather in Oslo and what is it in Paris? Call {names[0]} and call {names[1]}."
+    return ask(server, text, tools=offered, max_output_tokens=ROOM, **calm(server, switch), **more)
+
+
+def _of(city: str) -> dict[str, Any]:
+    only = {"city": {"type": "string", "const": city}}
+    return {"type": "object", "properties": only, "required": ["city"], "additionalProperties": False}
+
+
+@exchange("responses.two", alone=True)
+def responses_two(server: Server, tools_thinking_off: Recording) -> Request:
+    """A question for which two calls are due."""
+    return two_request(server, tools_thinking_off)
+
+
+@exchange("responses.two-stream", alone=True)
+def responses_two_stream(server: Server, tools_thinking_off: Recording, responses_two: Recording) -> Request:
+    """The same, streamed."""
+    del responses_two
+    return two_request(server, tools_thinking_off, stream=True)
+
+
 @exchange("responses.format")
 def responses_format(server: Server, tools_thinking_off: Recording) -> Request:
     """An answer in a format that leaves no choice."""

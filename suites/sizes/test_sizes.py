@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, Case, Recording, check, need, observe, only_if, text_of
+from pytest_vllm import (
+    MUST,
+    Case,
+    Recording,
+    Recordings,
+    check,
+    need,
+    observe,
+    only_if,
+    server_errors,
+    text_of,
+)
 
 from .exchanges import CHOICES, PLAIN
 
@@ -213,6 +224,14 @@ def test_headers(client_headers: Case, sizes_headers: Recording, chat_plain: Rec
     status, names = sizes_headers.status, sorted(client_headers["headers"])
 
     assert status == 200, f"with {names}: {status} {sizes_headers.text[:160]}"
+
+
+@check("sizes.served", MUST, spec="openai:chat/object", needs=["chat"], exchanges=["sizes."])
+def test_served(vllm_recordings: Recordings) -> None:
+    """No request is so large or rare that it ends in a server error."""
+    wrong = server_errors(vllm_recordings.of("sizes."))
+
+    assert not wrong, f"{len(wrong)} requests: {'; '.join(wrong[:3])}"
 
 
 def _spoken(stream: Recording) -> str:

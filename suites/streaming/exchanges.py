@@ -19,6 +19,9 @@ USAGE = {"include_usage": True}
 #: Characters of two, three and four bytes, most of which no vocabulary holds as one token.
 LETTERS = "naïve żółć 東京 😀 नम end"
 
+#: A text whose last letter few vocabularies hold as one token.
+TORN = "Seven herons stand in shallow water \U000132f5"
+
 NONCES = (
     "kestrel-4417",
     "walrus-9053",
@@ -209,3 +212,22 @@ def streaming_only_token(server: Server, only_token: Case) -> Request:
         return_tokens_as_token_ids=True,
         stream=True,
     )
+
+
+@exchange("streaming.torn-ids")
+def streaming_torn_ids(server: Server) -> Request:
+    """The tokens of a text whose last letter few vocabularies hold as one token."""
+    return server.post("/tokenize", {"prompt": TORN, "add_special_tokens": False})
+
+
+@exchange("streaming.torn-text")
+def streaming_torn_text(server: Server, streaming_torn_ids: Recording) -> Request:
+    """The text of these tokens without the last one."""
+    return server.post("/detokenize", {"tokens": streaming_torn_ids.ok["tokens"][:-1]})
+
+
+@exchange("streaming.torn")
+def streaming_torn(server: Server, streaming_torn_ids: Recording) -> Request:
+    """A stream that goes on from the middle of a letter."""
+    given = streaming_torn_ids.ok["tokens"][:-1]
+    return server.completion(given, max_tokens=6, ignore_eos=True, stream=True)

@@ -134,3 +134,18 @@ def test_single_token(streaming_one_token: Recording) -> None:
     need(choices(streaming_one_token), "the stream held no choice")
 
     assert len(pieces) <= 1, f"{len(pieces)} pieces: {pieces}"
+
+
+@check(
+    "stream.prompt-kept-out",
+    SHOULD,
+    spec="fault:vllm-project/vllm/issues/48853",
+    needs=("stream", "completions", "tokenize"),
+)
+def test_prompt_kept_out(streaming_torn_text: Recording, streaming_torn: Recording) -> None:
+    """A stream that goes on from the middle of a letter does not hold its prompt."""
+    given = streaming_torn_text.ok["prompt"]
+    only_if(given.endswith("\ufffd"), "the vocabulary holds the letter as one token")
+    text = joined(streaming_torn)
+
+    assert given[:20] not in text, f"the prompt begins {given[:20]!r}, the answer is {text[:80]!r}"

@@ -28,6 +28,15 @@ legacy_case = cases(
     ],
 )
 
+#: So often that a fault of one answer in 30 shows with a probability of 74 %: 1 - (29 / 30) ** 40.
+OFTEN = 40
+often_case = cases("often_case", [{"id": f"{number:02}"} for number in range(OFTEN)])
+BIRDS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"bird": {"enum": ["heron", "crane"]}, "count": {"enum": [1, 2, 3]}},
+    "required": ["bird", "count"],
+    "additionalProperties": False,
+}
 #: Small, and with nothing in it that could go on for ever.
 LIGHT: dict[str, Any] = {
     "type": "object",
@@ -62,6 +71,13 @@ def structured_keyword(server: Server, keyword_case: Case) -> Request:
         return server.chat("Hi", max_tokens=1, expect=None)
     question = f"Tell me about {keyword_case['about']} as JSON on one line."
     return _form(server, question, keyword_case["schema"], expect=None)
+
+
+@exchange("structured.often", spread=True)
+def structured_often(server: Server, often_case: Case) -> Request:
+    """A small form, filled in many times at once, streamed."""
+    del often_case
+    return _form(server, "Name a bird and how many there are, as JSON on one line.", BIRDS, stream=True)
 
 
 @exchange("structured.light")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, need, only_if, unexpected
 
+from .exchanges import BIRDS
 from .jsontext import cut_fault, schema_fault
 
 if TYPE_CHECKING:
@@ -98,6 +99,23 @@ def test_keyword_survived(keyword_case: Case, structured_keyword: Recording) -> 
     )
 
 
+@check(
+    "structured.often",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/55313",
+    needs=[*NEEDS, "stream"],
+    exchanges=["structured.often["],
+)
+def test_often(vllm_recordings: Recordings) -> None:
+    """A form that is filled in many times at once fits its schema each time."""
+    texts = {one.key: _streamed(one) for one in vllm_recordings.of("structured.often[") if one.status == 200}
+    whole = {key: text for key, (text, reason) in texts.items() if text.strip() or reason != "length"}
+    need(whole, "no form was filled in: the reasoning took all tokens")
+    wrong = {key: f"{fault}: {text[-60:]!r}" for key, text in whole.items() if (fault := _bird_fault(text))}
+
+    assert not wrong, f"{len(wrong)} of {len(whole)} do not fit: {dict(list(wrong.items())[:3])}"
+
+
 @check("structured.schema.truncated", MUST, spec=SPEC, needs=NEEDS)
 def test_truncated(structured_light_cut: Recording) -> None:
     """An answer that its token limit cuts says so, and is JSON as far as it goes."""
@@ -135,6 +153,18 @@ def test_object(structured_object: Recording) -> None:
 
     assert not fault, fault
     assert not text.strip() or text.lstrip()[0] == "{", f"no object: {text[:120]!r}"
+
+
+def _streamed(answer: Recording) -> tuple[str, str]:
+    """The text of a chat stream, and why it ended."""
+    choices = [choice for delta in answer.deltas for choice in delta.get("choices", ())]
+    reasons = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
+    text = "".join((choice.get("delta") or {}).get("content") or "" for choice in choices)
+    return text, str(reasons[-1] if reasons else "")
+
+
+def _bird_fault(text: str) -> str:
+    return schema_fault(text, BIRDS)
 
 
 def text_in(choice: Any) -> str:

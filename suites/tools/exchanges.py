@@ -11,7 +11,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange, only_if
 
 from .requests import (
     OFF,
@@ -74,6 +74,13 @@ def tools_forced_empty(server: Server, forced_choice: Case, tools_thinking_off: 
 def tools_forced_empty_stream(server: Server, forced_choice: Case, tools_thinking_off: Recording) -> Request:
     """The same, streamed."""
     return ping_request(server, tools_thinking_off, forced_choice, streams=True)
+
+
+@exchange("tools.forced.ids-stream")
+def tools_forced_ids_stream(server: Server, tools_thinking_off: Recording) -> Request:
+    """A forced call, streamed with the ids of its tokens."""
+    only_if(server.takes("/v1/chat/completions", "return_token_ids"), "this version returns no token ids")
+    return weather_request(server, tools_thinking_off, "named", streams=True, return_token_ids=True)
 
 
 @exchange("tools.forced.value")

@@ -1,12 +1,18 @@
 """Tools in requests: taken, refused or survived, and passed on to the model."""
 
-from pytest_vllm import MUST, Case, Recording, check, need
+import re
+
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, check, need, only_if, server_errors
 
 from .answers import errors
 
 SPEC = "vllm:features/tool_calling/"
 TOOLS = ("tools",)
 SILENT = 8
+#: How Python and Jinja speak of a mistake in a program, not in a request.
+PROGRAM = re.compile(
+    r"has no attribute|not subscriptable|not iterable|out of range|NoneType|KeyError|Traceback|unhashable"
+)
 
 
 @check("tools.refused", MUST, spec=SPEC, needs=("chat",))
@@ -83,6 +89,61 @@ def test_history(tool_history: Case, tools_history_shape: Recording) -> None:
     )
 
 
+#: Spellings of one history: under both the conversation is the same.
+SPELLINGS = (("calls-empty", "calls-left-out"), ("content-null", "content-missing"))
+
+
+@check(
+    "tools.history.same",
+    MUST,
+    spec="fault:vllm-project/vllm/pull/30648",
+    needs=TOOLS,
+    exchanges=["tools.history.shape["],
+)
+def test_same(vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """A history has the same length however its empty parts are spelt."""
+    only_if(vllm_server.at_least("0.14.0"), "before 0.14 an empty list of calls can hide its message")
+    used = {one.key: one.ok["usage"]["prompt_tokens"] for one in _taken(vllm_recordings)}
+    pairs = [[f"tools.history.shape[{name}]" for name in pair] for pair in SPELLINGS]
+    judged = [(one, other) for one, other in pairs if one in used and other in used]
+    need(judged, "no history was taken in two spellings")
+    wrong = [f"{one} {used[one]}, {other} {used[other]}" for one, other in judged if used[one] != used[other]]
+
+    assert not wrong, f"prompt tokens: {'; '.join(wrong)}"
+
+
+@check(
+    "tools.history.no-content",
+    SHOULD,
+    spec="fault:vllm-project/vllm/issues/54337",
+    needs=TOOLS,
+    exchanges=["tools.history.shape["],
+)
+def test_no_content(vllm_recordings: Recordings) -> None:
+    """A call without content is as long as one with empty content."""
+    used = {one.key: one.ok["usage"]["prompt_tokens"] for one in _taken(vllm_recordings)}
+    told = [used.get(f"tools.history.shape[content-{name}]") for name in ("null", "empty")]
+    need(None not in told, "the two histories were not both taken")
+
+    assert told[0] == told[1], f"{told[0]} prompt tokens with null, {told[1]} with an empty text"
+
+
+@check(
+    "tools.history.words",
+    SHOULD,
+    spec="fault:vllm-project/vllm/issues/43851",
+    needs=TOOLS,
+    exchanges=["tools.history.shape["],
+)
+def test_words(vllm_recordings: Recordings) -> None:
+    """A history that is refused is refused in words, not by an error of the program."""
+    said = {one.key: one.text for one in vllm_recordings.of("tools.history.shape[") if one.status == 400}
+    only_if(said, "no history was refused")
+    wrong = {key: text[:160] for key, text in said.items() if PROGRAM.search(text)}
+
+    assert not wrong, f"{wrong}"
+
+
 @check(
     "tools.history.replay",
     MUST,
@@ -113,3 +174,15 @@ def test_result_answered(tools_result_used: Recording) -> None:
     need(tools_result_used.ok["usage"]["completion_tokens"] >= SILENT, "the model said next to nothing")
 
     assert said or message.get("tool_calls"), f"nothing: {message}"
+
+
+@check("tools.served", MUST, spec="openai:chat/object", needs=["tools"], exchanges=["tools."])
+def test_served(vllm_recordings: Recordings) -> None:
+    """No request with tools ends in a server error."""
+    wrong = server_errors(vllm_recordings.of("tools."))
+
+    assert not wrong, f"{len(wrong)} requests: {'; '.join(wrong[:3])}"
+
+
+def _taken(recordings: Recordings) -> list[Recording]:
+    return [one for one in recordings.of("tools.history.shape[") if one.status == 200]

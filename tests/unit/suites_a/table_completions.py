@@ -213,6 +213,16 @@ def _unnamed(entries: Any) -> None:
             one["decoded_token"] = ""
 
 
+def _foreign(entry: Any) -> None:
+    entry["token"] = "".join(map(chr, entry["token"].encode()))
+
+
+def _stale(body: Any) -> None:
+    for row in body["choices"][0]["prompt_logprobs"][1:]:
+        for entry in row.values():
+            entry["logprob"] -= 5
+
+
 LOGPROBS = [
     Break("logprobs.chat.there", edited("logprobs.chat", first(logprobs=None)), "not given"),
     Break("logprobs.completion.there", edited("logprobs.completion", first(logprobs=None)), "not given"),
@@ -243,6 +253,29 @@ LOGPROBS = [
         edited("logprobs.detokenized", lambda b: b.update(prompt="The quick brown fox")),
         "of another text",
     ),
+    Break("logprobs.letters.own", edited("logprobs.letters", _entries(_foreign)), "raw letters"),
+    Break(
+        "logprobs.letters.joined",
+        edited("logprobs.letters", lambda b: b["choices"][0]["logprobs"]["content"].pop(2)),
+        "one lost",
+    ),
+    Break(
+        "logprobs.letters.streamed",
+        replaced("logprobs.letters-stream", '"token":"', '"token":"x'),
+        "others",
+    ),
+    Break(
+        "logprobs.most",
+        edited("logprobs.most-chat", _entries(lambda e: e["top_logprobs"].pop())),
+        "one fewer",
+    ),
+    Break("logprobs.most-completion", answered("logprobs.most-completion", 400), "not JSON compliant"),
+    Break(
+        "logprobs.echo.offsets",
+        replaced("logprobs.echo-stream", '"text_offset":[', '"text_offset":[9'),
+        "shifted",
+    ),
+    Break("logprobs.prompt.again", edited("logprobs.read-again", _stale), "of something else"),
     Break("logprobs.answered", answered("logprobs.echo", 500), "echo fails"),
     Break("logprobs.chat.count", edited("logprobs.chat", usage(completion_tokens=9)), "an entry lost"),
     Break(

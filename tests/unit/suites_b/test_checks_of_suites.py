@@ -34,6 +34,7 @@ KNOWN = {
     "security.key.error-object",
     "security.key.guards-inference",
     "cancellation.counted",
+    "stream.prompt-kept-out",
 }
 #: Judges the log, which no wrong answer changes.
 LOG_CHECK = "health.log.no-gpu-fault"
