@@ -19,6 +19,8 @@ LONG, PATIENCE = 2100, 60.0
 USUAL = 320
 #: Tokens of the longest prompt here, and what is left of the context beside it.
 LONGEST, REST = 30_000, 96
+#: Tokens of a long prompt at least; a shorter one would show nothing new.
+LEAST = 600
 #: Tools at most, and as many as other suites offer.
 TOOLS, FEW = 128, 20
 CHOICES = 16
@@ -267,9 +269,11 @@ def _long_text(server: Server, probe: Recording, earlier: Recording) -> str:
     each = probe.ok["count"] / 200
     seconds = earlier.seconds or PATIENCE
     fast = int(600 * each * PATIENCE / 2 / seconds)
-    tokens = min((server.max_model_len or 4096) - REST, LONGEST, fast)
-    if tokens < 600:
-        undecided(f"the context or the speed allows {tokens} tokens only")
+    room = (server.max_model_len or 4096) - REST
+    only_if(room >= LEAST, f"needs a context of {LEAST + REST} tokens")
+    tokens = min(room, LONGEST, fast)
+    if tokens < LEAST:
+        undecided(f"the speed allows {tokens} tokens only")
     return _numbers(int(tokens / each))
 
 
