@@ -87,13 +87,13 @@ SETS = {
         ],
         env={"VLLM_API_KEY": '{ from-env = "HEALTHY_KEY" }'},
     ),
-    "parsers": Flags(
+    "order": Flags(
         [
             "max-model-len = 4096",
-            "enable-auto-tool-choice = true",
-            'tool-call-parser = "hermes"',
-            'reasoning-parser = "qwen3"',
             "max-num-seqs = 8",
+            'scheduling-policy = "priority"',
+            "enable-log-requests = true",
+            'uvicorn-log-level = "warning"',
         ]
     ),
     "ids": Flags(
