@@ -67,6 +67,15 @@ def excuse(listings: Sequence[Choice], one: Choice, other: Choice) -> str:
     return "a near-tie" if any(_tied_at_parting(choice, one.text, other.text) for choice in alike) else ""
 
 
+def ends_by_chance(asked: Mapping[str, Any], choices: Sequence[Choice]) -> bool:
+    """Whether it was about as likely that answers with the same words end otherwise, or cost otherwise.
+
+    What frames a call is never seen, wherever it stands, and may be spelt in several ways; what a constraint
+    leaves to the model is in no list of candidates.
+    """
+    return bent(asked) or any(ties(one.tokens if one.calls else one.tokens[-2:]) for one in choices)
+
+
 def _tied_at_parting(listing: Choice, one: str, other: str) -> bool:
     """Whether both texts go on, where they part or before, with candidates that are about as likely.
 

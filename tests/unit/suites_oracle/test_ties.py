@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from suites.oracle.apis import Choice, Token
-from suites.oracle.ties import bent, candidates_of, excuse
+from suites.oracle.ties import bent, candidates_of, ends_by_chance, excuse
 
 #: "a red fox" with " red" and " rad" about as likely, and " fox" sure.
 TIED: tuple[Token, ...] = (
@@ -70,3 +70,13 @@ def test_what_keeps_a_model_from_its_likeliest_tokens_is_known() -> None:
     assert bent({"tool_choice": "required"})
     assert bent({"structured_outputs": {"choice": ["a"]}})
     assert not bent({"tool_choice": "auto", "max_tokens": 5, "ignore_eos": True})
+
+
+def test_the_same_words_may_cost_otherwise_where_something_is_hidden() -> None:
+    """Blanks around a forced call stand in no answer, and are tokens."""
+    call = Choice("", calls=(("f", "{}"),), tokens=TIED)
+
+    assert ends_by_chance({"tool_choice": {"type": "function"}}, [SAID])
+    assert ends_by_chance({"tool_choice": "auto"}, [call])
+    assert not ends_by_chance({"tool_choice": "auto"}, [SAID])
+    assert not ends_by_chance({}, [Choice("", calls=(("f", "{}"),), tokens=TIED[2:])])
