@@ -179,7 +179,7 @@ def test_a_server_that_breaks_is_told_in_the_record(
     assert found.samples
     assert {one.status for one in found.samples} == {status}
     assert all(one.error.startswith(error) for one in found.samples), found.samples[0].error
-    assert found.wrong
+    assert found.wrong or found.unsure  # which it is where this process was held up meanwhile
 
 
 def test_a_server_on_which_everything_fails_is_not_asked_for_ever() -> None:
