@@ -16,8 +16,15 @@ BATCH = ("One two three", "Red green blue yellow")
 BEAMS = 4
 HELLOS = " hello hello hello hello hello hello"
 
-#: No sampling default of the model's own may narrow what these parameters open.
-HOT: dict[str, Any] = {"temperature": 2.0, "top_p": 1.0, "top_k": -1}
+#: No sampling default of the model's own may narrow what these parameters open, or move its likeliest token.
+HOT: dict[str, Any] = {
+    "temperature": 2.0,
+    "top_p": 1.0,
+    "top_k": -1,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+}
 
 narrowing = cases("narrowing", case_file("narrowing"))
 

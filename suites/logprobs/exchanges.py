@@ -8,6 +8,9 @@ from pytest_vllm import Recording, Request, Server, exchange, only_if
 
 QUESTION = "What is the capital of France?"
 OPENING = "The quick brown fox jumps over"
+#: Whatever a server does by default (`--override-generation-config`, the checkpoint's own file): log
+#: probabilities are those before penalties, and the likeliest token is drawn only without any.
+UNPENALISED: dict[str, Any] = {"repetition_penalty": 1.0, "presence_penalty": 0, "frequency_penalty": 0}
 #: Candidates at most, in OpenAI's interface.
 MOST = 20
 #: Letters of two, three and four bytes, most of which no vocabulary holds as one token.
@@ -20,13 +23,13 @@ LONGER = " ".join(f"Chapter {number}: the river rose again in spring." for numbe
 @exchange("logprobs.chat", alone=True)
 def logprobs_chat(server: Server) -> Request:
     """The plain question of the chat suite with three candidates for each token."""
-    return server.chat(QUESTION, max_tokens=12, logprobs=True, top_logprobs=3)
+    return server.chat(QUESTION, max_tokens=12, logprobs=True, top_logprobs=3, **UNPENALISED)
 
 
 @exchange("logprobs.chat-stream", alone=True)
 def logprobs_chat_stream(server: Server) -> Request:
     """The same, streamed."""
-    return server.chat(QUESTION, max_tokens=12, logprobs=True, top_logprobs=3, stream=True)
+    return server.chat(QUESTION, max_tokens=12, logprobs=True, top_logprobs=3, stream=True, **UNPENALISED)
 
 
 @exchange("logprobs.chat-no-top")
@@ -38,7 +41,7 @@ def logprobs_chat_no_top(server: Server) -> Request:
 @exchange("logprobs.completion")
 def logprobs_completion(server: Server) -> Request:
     """A continuation with three candidates for each token."""
-    return server.completion(OPENING, max_tokens=8, logprobs=3, return_token_ids=True)
+    return server.completion(OPENING, max_tokens=8, logprobs=3, return_token_ids=True, **UNPENALISED)
 
 
 @exchange("logprobs.tokenized")

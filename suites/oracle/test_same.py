@@ -14,7 +14,7 @@ from pytest_vllm import MUST, Recordings, Server, check, observe, only_if, parti
 
 from .answers import answers
 from .sameness import across, end, groups, prompt, usual, words
-from .ties import bent, candidates_of, ends_by_chance, excuse
+from .ties import bent, candidates_of, ends_by_chance, excuse, penalised
 from .wording import listed
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ def _excused(group: Sequence[Answer], one: Answer, most: tuple[object, ...], *, 
     """Why this answer may differ from what most of its like say; empty when it may not."""
     if bent(one.asked):
         return "" if exact else "what is forbidden to it is not in its log probabilities"
+    if not exact and penalised(choice for other in group for choice in other.choices):
+        return "by default this server draws tokens that are not the likeliest"
     like = next(other for other in group if _words(other) == most)
     reasons = [
         excuse(_listings(group, index), mine, theirs)

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import parting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from .apis import Choice, Token
 
 #: Nats below the likeliest candidate that count as about as likely: another batch may round so far.
 TIE = 1.0
+#: Nats by which the same likelihood may be written otherwise.
+SAME = 1e-3
 #: Fields that keep a model from its likeliest tokens: what they leave is not what log probabilities list.
 BENT = (
     "structured_outputs", "response_format", "guided_json", "guided_choice", "guided_regex", "guided_grammar",
@@ -67,13 +69,30 @@ def excuse(listings: Sequence[Choice], one: Choice, other: Choice) -> str:
     return "a near-tie" if any(_tied_at_parting(choice, one.text, other.text) for choice in alike) else ""
 
 
+def penalised(choices: Iterable[Choice]) -> bool:
+    """Whether a greedy answer holds a token that is clearly not the likeliest one it lists.
+
+    A server's own defaults do that (a `repetition_penalty` in the checkpoint's file): log probabilities are
+    those before penalties, and say nothing of ties then.
+    """
+    return any(
+        candidates.get(token, 0.0) < max(candidates.values(), default=0.0) - SAME
+        for choice in choices
+        for token, candidates in choice.tokens
+    )
+
+
 def ends_by_chance(asked: Mapping[str, Any], choices: Sequence[Choice]) -> bool:
     """Whether it was about as likely that answers with the same words end otherwise, or cost otherwise.
 
     What frames a call is never seen, wherever it stands, and may be spelt in several ways; what a constraint
     leaves to the model is in no list of candidates.
     """
-    return bent(asked) or any(ties(one.tokens if one.calls else one.tokens[-2:]) for one in choices)
+    return (
+        bent(asked)
+        or penalised(choices)
+        or any(ties(one.tokens if one.calls else one.tokens[-2:]) for one in choices)
+    )
 
 
 def _tied_at_parting(listing: Choice, one: str, other: str) -> bool:

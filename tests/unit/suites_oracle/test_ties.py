@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from suites.oracle.apis import Choice, Token
-from suites.oracle.ties import bent, candidates_of, ends_by_chance, excuse
+from suites.oracle.ties import bent, candidates_of, ends_by_chance, excuse, penalised
 
 #: "a red fox" with " red" and " rad" about as likely, and " fox" sure.
 TIED: tuple[Token, ...] = (
@@ -80,3 +80,11 @@ def test_the_same_words_may_cost_otherwise_where_something_is_hidden() -> None:
     assert ends_by_chance({"tool_choice": "auto"}, [call])
     assert not ends_by_chance({"tool_choice": "auto"}, [SAID])
     assert not ends_by_chance({}, [Choice("", calls=(("f", "{}"),), tokens=TIED[2:])])
+
+
+def test_a_server_that_draws_by_more_than_its_likelihoods_is_known() -> None:
+    drawn = Choice(" rad", tokens=((" rad", {" red": -0.7, " rad": -0.9}),))
+
+    assert penalised([SAID, drawn])
+    assert not penalised([SAID])
+    assert ends_by_chance({}, [drawn])
