@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.marks import unrun
+from pytest_vllm.profile.importers.shelltree import here
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Part, Remark, Value, fields, joined
 from pytest_vllm.profile.secrets import secret_name
 
@@ -100,8 +101,12 @@ class Expander:
         at = node.start_byte
         for child in node.children:
             if (begins := self._begins(child) if quoted else child.start_byte) > at:
-                yield Part(Value(self.script.source[at:begins].decode("utf-8", "replace")))
-            yield from self.parts(child, quoted=quoted, secret=secret)
+                between = self.script.source[at:begins].decode("utf-8", "replace")
+                yield Part(Value(here(between) if node.type == "heredoc_body" else between))
+            if child.type == "heredoc_content":
+                yield Part(Value(here(self.script.text(child))))
+            else:
+                yield from self.parts(child, quoted=quoted, secret=secret)
             at = child.end_byte
 
     def _string(self, node: Node, secret: bool) -> Iterator[Part]:

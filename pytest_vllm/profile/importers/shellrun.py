@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers.shellbranch import Branches
 from pytest_vllm.profile.importers.shellbuiltins import BuiltIns
 from pytest_vllm.profile.importers.shellprefix import Prefix, nested, starts, stripped
-from pytest_vllm.profile.importers.shelltree import nodes, parsed
+from pytest_vllm.profile.importers.shelltree import here, nodes, parsed
 from pytest_vllm.profile.importers.shellvalue import NO_ARGUMENTS, Remark, Value, joined
 from pytest_vllm.profile.importers.shellwalk import DEEPEST, Start, names_set
 from pytest_vllm.profile.secrets import secret_name
@@ -180,8 +180,10 @@ class Run(Branches, BuiltIns):
 
     def _heredoc(self, redirect: Node, body: Node) -> str:
         start = next((self.script.text(one) for one in redirect.children if one.type == "heredoc_start"), "")
-        if start[:1] in "'\"\\" or not any(one.is_named for one in body.children):
+        if start[:1] in "'\"\\":
             return self.script.text(body)
+        if not any(one.is_named for one in body.children):
+            return here(self.script.text(body))
         return joined([part.value for part in self.expand().sequence(body, True, False)], "").text
 
     def _first_of(self, redirects: list[Node]) -> int:

@@ -123,3 +123,8 @@ def _resumed(lines: list[str], at: int) -> bool:
     while at < len(lines) and _COMMENT.match(lines[at]):
         at += 1
     return at < len(lines) and _GOES_ON.match(lines[at]) is not None
+
+
+def here(text: str) -> str:
+    """The text of a here-document: backslashes go before a line end, `$`, a backtick and themselves only."""
+    return re.sub(r"\\([$`\\\n])", lambda one: one[1].strip("\n"), text)

@@ -6,6 +6,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -208,3 +209,17 @@ def test_a_script(before: list[str], words: list[str], end: str, tmp_path: Path)
     seen = start.state.environment() | {name: one for name, (one, _) in start.prefix.env.items()}
     shown = {name: value.text for name, value in seen.items() if not value.remarks}
     assert {name: env.get(name) for name in shown} == shown
+
+
+@pytest.mark.parametrize(
+    "body", [r"vllm serve ${A} 'a\b'", r"vllm serve 'a\\b' \$A", "vllm serve $A \\\n  b"]
+)
+def test_backslashes_of_a_here_document(tmp_path: Path, body: str) -> None:
+    """They stay before all but a line end, `$`, a backtick and themselves."""
+    script = tmp_path / "a.sh"
+    script.write_text(f"export A=x\nbash <<EOF\n{body}\nEOF\n")
+    start, real = by_importer(script), by_bash(script)
+
+    assert start is not None
+    assert real is not None
+    assert [value.text for value, _ in start.words[1:]] == real[0]
