@@ -151,6 +151,11 @@ class Recording:
         except ValueError as error:
             raise Undecided(f"{self.key}: an event is not JSON ({error})") from error
 
+    @property
+    def bodies(self) -> list[Any]:
+        """The JSON values of a 200 answer: what its stream brought, or the one body. Raises Undecided."""
+        return self.deltas if self.request.streams else [self.ok]
+
     def _untested(self) -> str:
         return f"{self.key} was answered with {self.status or self.error}, so this was not tested"
 

@@ -87,7 +87,7 @@ def test_rescored(logprobs_completion: Recording, logprobs_rescored: Recording, 
 @check("logprobs.finite", MUST, spec="openai:chat/object", needs=NEEDS, exchanges=["logprobs."])
 def test_finite(vllm_recordings: Recordings) -> None:
     """Every log probability is a number, and none is above zero."""
-    found = {one.key: [v for body in _bodies(one) for v in _all(body)] for one in _scored(vllm_recordings)}
+    found = {one.key: [v for body in one.bodies for v in _all(body)] for one in _scored(vllm_recordings)}
     wrong = {
         key: odd for key, values in found.items() if (odd := [v for v in values if not -1e6 < v <= 1e-6])
     }
@@ -106,13 +106,8 @@ def test_json(vllm_recordings: Recordings) -> None:
 
 def _scored(recordings: Recordings) -> list[Recording]:
     asked = [one for one in recordings.of("logprobs.") if one.request.path.startswith("/v1/")]
-    return [
-        one for one in asked if one.request.expect is not None or one.status != 400
-    ]  # which may be refused
-
-
-def _bodies(answer: Recording) -> list[Any]:
-    return answer.deltas if answer.request.streams else [answer.ok]
+    # those without an expectation may be refused
+    return [one for one in asked if one.request.expect is not None or one.status != 400]
 
 
 def _echoed(answer: Recording) -> Any:

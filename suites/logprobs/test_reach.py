@@ -120,8 +120,7 @@ def _refused(answer: Recording) -> bool:
 
 
 def _choices(answer: Recording) -> list[dict[str, Any]]:
-    bodies = answer.deltas if answer.request.streams else [answer.ok]
-    return [choice for body in bodies for choice in body.get("choices", ())]
+    return [choice for body in answer.bodies for choice in body.get("choices", ())]
 
 
 def _text(answer: Recording) -> str:

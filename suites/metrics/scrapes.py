@@ -58,8 +58,7 @@ class Traffic:
 
 def usage_of(recording: Recording) -> dict[str, int]:
     """The usage of an answer, streamed or whole. Raises Undecided when there is none."""
-    bodies = recording.deltas if recording.request.streams else [recording.ok]
-    found: list[dict[str, int]] = [body["usage"] for body in bodies if body.get("usage")]
+    found: list[dict[str, int]] = [body["usage"] for body in recording.bodies if body.get("usage")]
     need(found, f"{recording.key} gives no usage")
     return found[-1]
 

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import MUST, Recordings, check, observe, only_if
 
 from .answers import CHAT, answer_of
+from .ties import SAME
 from .wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_vllm import Recording
-
-#: A value and its entry among the candidates are one number; writing it may round it.
-SAME = 1e-3
 
 
 @check("oracle.listed.value", MUST, spec="fault:vllm-project/vllm/pull/29216", exchanges=["*"])
@@ -35,8 +33,7 @@ def _scored(recordings: Recordings) -> list[Recording]:
 
 
 def _entries(one: Recording) -> Iterator[dict[str, Any]]:
-    bodies = [event.json for event in one.events if not event.is_done] if one.request.streams else [one.json]
-    for body in bodies:
+    for body in one.bodies:
         for choice in body.get("choices") or ():
             yield from ((choice.get("logprobs") or {}).get("content")) or ()
 

@@ -38,8 +38,7 @@ def test_unasked(vllm_recordings: Recordings) -> None:
 
 def _unasked(one: Recording) -> Iterator[str]:
     asked: dict[str, Any] = one.request.json
-    bodies = [event.json for event in one.events if not event.is_done] if one.request.streams else [one.json]
     for name, fields in PARTS.items():
         if all(asked.get(field) is None or asked[field] is False for field in fields):
-            holders = [holder for body in bodies for holder in (body, *(body.get("choices") or ()))]
+            holders = [holder for body in one.bodies for holder in (body, *(body.get("choices") or ()))]
             yield from (name for holder in holders if holder.get(name))

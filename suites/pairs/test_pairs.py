@@ -107,19 +107,15 @@ def _named(row: Case) -> str:
     return ", ".join(f"{name} {value}" for name, value in asked.items()) or "nothing unusual"
 
 
-def _answers(recording: Recording) -> list[Any]:
-    return recording.deltas if recording.request.streams else [recording.ok]
-
-
 def _usage(recording: Recording) -> dict[str, Any]:
-    found = [answer["usage"] for answer in _answers(recording) if answer.get("usage")]
+    found = [answer["usage"] for answer in recording.bodies if answer.get("usage")]
     return found[-1] if found else {}
 
 
 def _texts(recording: Recording) -> dict[int, str]:
     """The text of every choice, by its index."""
     texts: dict[int, str] = {}
-    for answer in _answers(recording):
+    for answer in recording.bodies:
         for choice in answer.get("choices") or ():
             said = choice.get("delta") or choice.get("message") or choice
             thought = said.get("reasoning") or said.get("reasoning_content") or ""

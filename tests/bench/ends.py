@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from pytest_vllm.launch.ports import free_port
 from tests.real.gate import GateRun, gate_command
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _wait_for(holds: Callable[[], bool], gate: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _simulator(folder: Path) -> Iterator[tuple[psutil.Process, str]]:
-    port = _free()
+    port = free_port()
     with (folder / "sim.txt").open("wb") as said:
         command = [*SIM, "--port", str(port)]
         process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=said, start_new_session=True)
@@ -194,7 +195,7 @@ def _simulator(folder: Path) -> Iterator[tuple[psutil.Process, str]]:
 
 @contextmanager
 def _nginx(folder: Path, upstream: str) -> Iterator[str]:
-    port = _free()
+    port = free_port()
     file = folder / "nginx.conf"
     file.write_text(NGINX.format(folder=folder, port=port, upstream=upstream), "utf-8")
     process = subprocess.Popen(["nginx", "-c", str(file)], stderr=subprocess.DEVNULL)
@@ -204,13 +205,6 @@ def _nginx(folder: Path, upstream: str) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
-
-
-def _free() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _listens(port: int) -> bool:
