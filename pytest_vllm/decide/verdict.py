@@ -217,7 +217,7 @@ SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
 #: Areas that judge loads: whatever is wrong with an answer shows in them, too.
 OF_LOADS = ("memory", "performance", "throughput", "soak")
 #: What looks at every answer, or asks for a bit of everything: a fault of any area shows in them, too.
-OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle"), ("answers.whole",)
+OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle"), ("answers.whole", "answers.complete")
 #: What a failing check of them weighs, measured with `tests.defects.matrix`.
 LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
 #: Within the reason of a check that fails because it cannot read an answer: the fault is the answer's.

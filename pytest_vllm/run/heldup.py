@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 TRIES = 3
 #: Seconds from which on the times of a stream are no longer the server's.
 LONG = 1.0
+#: Seconds from which on a failure on the way may be the client's: nobody gives a client up for less.
+GIVEN_UP = 1.0
 #: Statuses of a proxy or a server that waited for one side in vain.
 _WAITED = frozenset({408, 499, 502, 503, 504})
 _OF_THE_WAY = frozenset(
@@ -40,8 +42,9 @@ def held_for(recording: Recording, lag: Lag, begin: float, end: float) -> float:
         begin: when it was begun, by `time.perf_counter`.
         end: when it was over.
     """
-    if broke(recording):
-        return lag.seconds(begin, end, MARGIN)
+    if broke(recording) and not _left(recording):
+        held = lag.seconds(begin, end, MARGIN)
+        return held if held >= GIVEN_UP else 0.0
     request, held = recording.request, lag.seconds(begin, end)
     timed = request.abort_after is not None or request.timeout is not None
     return held if timed or (request.streams and held >= LONG) else 0.0
@@ -55,6 +58,12 @@ def usable(recording: Recording) -> bool:
     request = recording.request
     late = request.timeout is not None and recording.seconds >= request.timeout
     return not (broke(recording) or request.abort_after is not None or late)
+
+
+def _left(recording: Recording) -> bool:
+    """Whether the client left when it was meant to: what held it up before has no part in that."""
+    failure = recording.failure
+    return recording.request.timeout is not None and failure is not None and failure.slow
 
 
 def broke(recording: Recording) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ from .exchanges import LARGEST, block_size
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_vllm import Recording, Server
+    from pytest_vllm import Recording, Recordings, Server
 
 HITS = ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total")
+BILLED = re.compile(r'"total_tokens":\s*(\d+)')
 RATE = "vllm:gpu_prefix_cache_hit_rate"
 NEEDS = ("metrics", "completions", "prefix-cache")
 
@@ -71,13 +73,33 @@ def capacity(config: Recording) -> int:
     return int(blocks) * block(config) if blocks.isdigit() else 0
 
 
-def findable(tokens: int, size: int, server: Server) -> tuple[int, ...]:
+def between(recordings: Recordings, before: Recording, now: Recording) -> int:
+    """Tokens that other requests may have put into the cache between two, which then leave too little room.
+
+    A block that nobody uses any more is given to whoever needs one, the end of a prompt first.
+    """
+    since, until = before.sent, now.sent + now.seconds
+    beside = [one for one in recordings.of("") if one.sent < until and one.sent + one.seconds > since]
+    return sum(_tokens(one) for one in beside if one.key not in (before.key, now.key))
+
+
+def _tokens(one: Recording) -> int:
+    """What an exchange may have taken of the cache: what it was billed, else a token per character."""
+    asked = one.request.json
+    if one.status != 200 or not isinstance(asked, dict):
+        return 0
+    billed = BILLED.findall(one.text)
+    return max(map(int, billed)) if billed else len(str(asked)) + int(asked.get("max_tokens") or 0)
+
+
+def findable(tokens: int, size: int, server: Server, config: Recording) -> tuple[int, ...]:
     """How many tokens of a prompt that was computed before a request finds.
 
     All full blocks but for the last token, which has to be computed; a drafting model may cost one more.
+    That there is one is said by the arguments, or by the metrics of a server whose arguments nobody knows.
     """
     whole = (tokens - 1) // size * size
-    drafted = server.args.get("speculative-config")
+    drafted = server.args.get("speculative-config") or "vllm:spec_decode" in config.text
     return (whole, max(whole - size, 0)) if drafted else (whole,)
 
 

@@ -1,9 +1,9 @@
 """How much of a prompt is found, to the token: the smallest prefix, agents' turns, an edit in the middle."""
 
-from pytest_vllm import MUST, Case, Recording, Server, check, need, observe
+from pytest_vllm import MUST, Case, Recording, Recordings, Server, check, need, observe
 
 from .exchanges import answered
-from .scrapes import block, cached_tokens, findable, length
+from .scrapes import between, block, cached_tokens, capacity, findable, length
 
 DESIGN = "vllm:design/prefix_caching/"
 TURNS = "fault:vllm-project/vllm/issues/31920"
@@ -21,7 +21,7 @@ def test_rung(
     """A block of a repeated prompt is found once a token follows it, not before."""
     size = block(cache_config)
     tokens, found = length(cache_rung_warm), cached_tokens(cache_rung_warm)
-    right = findable(tokens, size, vllm_server)
+    right = findable(tokens, size, vllm_server, cache_config)
     need(cache_rung_cold.status == 200, f"at first it was answered with {cache_rung_cold.status}")
     need(right[0] == cache_rung["found"] * size, "the prompt does not have the length that is asked for")
     observe(cache_rung.id, f"{found} of {tokens} tokens, blocks of {size}")
@@ -37,18 +37,25 @@ def test_turns(  # noqa: PLR0917 - pytest passes them by name
     cache_turn_first: Recording,
     cache_turn_second: Recording,
     cache_turn_third: Recording,
+    vllm_recordings: Recordings,
 ) -> None:
     """Each turn of an agent finds all full blocks of the turns before it, answers too."""
-    size, wrong = block(cache_config), []
+    size, room = block(cache_config), capacity(cache_config)
+    wrong, crowded = [], []
     for before, now in ((cache_turn_first, cache_turn_second), (cache_turn_second, cache_turn_third)):
         answer = answered(before)
         need(answer, f"{before.key} tells no token ids")
         # the last token of an answer was handed out and never computed
-        right = findable(length(before) + len(answer), size, vllm_server)
+        right = findable(length(before) + len(answer), size, vllm_server, cache_config)
         found = cached_tokens(now)
         observe(f"{cache_agent.id}: {now.key}", f"{found} of {length(now)} tokens")
-        if found < right[-1] or found > length(now) - 1:
+        if found < right[-1] and room - length(now) < (others := between(vllm_recordings, before, now)):
+            crowded.append(
+                f"{now.key} finds {found} tokens; others may have taken {others} of {room} meanwhile"
+            )
+        elif found < right[-1] or found > length(now) - 1:
             wrong.append(f"{now.key} finds {found} tokens, {right[-1]} of the turns before fill blocks")
+    need(wrong or len(crowded) < 2, "; ".join(crowded))
 
     assert not wrong, f"{'; '.join(wrong)}, blocks of {size}"
 

@@ -31,6 +31,11 @@ def left(recording: Recording, *, gone: bool) -> None:
     """Go on only where the client left first; a short context ends an answer before anybody can."""
     most = int(recording.request.json["max_tokens"])
     only_if(gone or most >= ENOUGH, f"a context for {most} tokens ends an answer before its client can leave")
+    body = recording.json if recording.status == 200 and not recording.request.streams else {}
+    whole = (body.get("usage") or {}).get("completion_tokens") == most
+    only_if(
+        gone or not whole, f"{most} tokens come within {recording.seconds:.1f} s: no client can leave before"
+    )
     need(gone, f"the answer came first: {recording.error or recording.status}")
 
 

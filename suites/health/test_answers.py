@@ -3,7 +3,10 @@
 import re
 from collections import defaultdict
 
-from pytest_vllm import MUST, Recordings, check, need, unwhole
+from pytest_vllm import MUST, Recording, Recordings, check, need, unwhole
+
+#: How an answer ends that the server itself broke off, and how one that it let hang.
+BROKEN, SLOW = ("reset", "truncated"), ("timeout-first-byte", "timeout-silence", "timeout-total")
 
 
 @check("answers.whole", MUST, spec="openai:chat/object", exchanges=("health.", "*"))
@@ -21,3 +24,31 @@ def test_whole(vllm_recordings: Recordings) -> None:
     assert not broken, (
         f"{sum(map(len, kinds))} of {len(answered)} answers with status 200 are malformed: {'; '.join(said)}"
     )
+
+
+@check("answers.complete", MUST, spec="rfc9110:section-6.1", exchanges=("health.", "*"))
+def test_complete(vllm_recordings: Recordings) -> None:
+    """No answer is broken off, none falls silent while others go on."""
+    asked = [one for one in vllm_recordings.of("") if _due(one)]
+    need(asked, "no request was answered with 200")
+    broken = [one for one in asked if one.failure in BROKEN]
+    silent = [one for one in asked if one.failure in SLOW and one.status == 200]
+    alone = [one for one in silent if any(_went_on(other, one) for other in asked)]
+    said = [f"{one.key}: {one.error}" for one in [*broken, *alone]]
+
+    assert not said, f"{len(said)} of {len(asked)} answers come to no end: {'; '.join(said[:3])}"
+    late = [f"{one.key}: {one.error}" for one in asked if one.failure in SLOW]
+    need(not late, f"{len(late)} of {len(asked)} answers did not come in time: {'; '.join(late[:3])}")
+
+
+def _due(one: Recording) -> bool:
+    """Whether an answer was due: its client stayed, and gave it all the time of the run."""
+    stayed = not one.aborted and one.request.abort_after is None and one.request.timeout is None
+    return stayed and (one.status == 200 or (one.status is None and one.request.expect == 200))
+
+
+def _went_on(other: Recording, silent: Recording) -> bool:
+    """Whether another answer got bytes while this one got none."""
+    since = silent.sent + (silent.chunks[-1][0] if silent.chunks else silent.headers_at or 0.0)
+    until = silent.sent + silent.seconds
+    return other is not silent and any(since < other.sent + at < until for at, _ in other.chunks)

@@ -125,10 +125,8 @@ def _choices(answer: Recording) -> list[dict[str, Any]]:
 
 def _text(answer: Recording) -> str:
     said = [choice.get("delta") or choice.get("message") or {} for choice in _choices(answer)]
-    need(
-        not any(one.get("reasoning") or one.get("reasoning_content") for one in said),
-        "the model thinks first",
-    )
+    thought = any(one.get("reasoning") or one.get("reasoning_content") for one in said)
+    only_if(not thought, "the model thinks first, and its reasoning is taken out of the text")
     return "".join(one.get("content") or "" for one in said)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, Recording, Recordings, Server, check, need, schema_faults
+from pytest_vllm import MUST, Recording, Recordings, Server, check, need, only_if, schema_faults
 
 from .items import (
     CALLS_FROM,
@@ -136,6 +136,8 @@ def test_parts_close(vllm_server: Server, vllm_recordings: Recordings) -> None:
         for event in events(one)
         if kind(event) == "response.content_part.done"
     ]
+    cut = all(final(one).get("status") == "incomplete" for one in streams(vllm_recordings) if final(one))
+    only_if(closed or not cut, "the context is too short: every stream was cut before a part was closed")
     need(closed, "no stream closed a part")
     wrong = [f"{one.key}: {fault}" for one, event in closed if (fault := _part_fault(one, event))]
 

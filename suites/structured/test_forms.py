@@ -9,7 +9,7 @@ from pytest_vllm import MUST, SHOULD, Recording, Recordings, check, need, not_js
 
 from .exchanges import LIGHT
 from .jsontext import cut_fault, schema_fault
-from .test_schema import text_in
+from .test_schema import reasoning_in, text_in
 
 SPEC = "openai:chat/create#response_format"
 VLLM = "vllm:features/structured_outputs/"
@@ -109,7 +109,7 @@ def test_json(vllm_recordings: Recordings) -> None:
 @check("structured.thinking.valid", MUST, spec="fault:vllm-project/vllm/issues/50948", needs=THINKING)
 def test_thinking_valid(structured_thinking: Recording) -> None:
     """After its reasoning a model fills in the form, in the content."""
-    choice, thoughts = _choice(structured_thinking), _thoughts(structured_thinking).strip()
+    choice, thoughts = _choice(structured_thinking), reasoning_in(_choice(structured_thinking)).strip()
     text = text_in(choice)
 
     assert text or schema_fault(thoughts, LIGHT), f"the form stands in the reasoning: {thoughts[:120]!r}"
@@ -120,16 +120,11 @@ def test_thinking_valid(structured_thinking: Recording) -> None:
 @check("structured.thinking.kept", MUST, spec="fault:vllm-project/vllm/issues/47027", needs=THINKING)
 def test_thinking_kept(structured_thinking: Recording, structured_thinking_free: Recording) -> None:
     """A schema does not take a model's reasoning away."""
-    free = _thoughts(structured_thinking_free)
+    free = reasoning_in(_choice(structured_thinking_free))
     only_if(free, "the model thinks without a schema neither")
-    kept = _thoughts(structured_thinking)
+    kept = reasoning_in(_choice(structured_thinking))
 
     assert kept.strip(), f"reasoning without a schema: {free[:60]!r}; none with it"
-
-
-def _thoughts(answer: Recording) -> str:
-    message = _choice(answer)["message"]
-    return str(message.get("reasoning") or message.get("reasoning_content") or "")
 
 
 def _choice(answer: Recording) -> Any:

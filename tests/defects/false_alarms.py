@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.decide.verdict import Level, Verdict
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.profile.load import load
-from pytest_vllm.profile.model import Profile, Secret, ServerPart
+from pytest_vllm.profile.model import Profile, RecordPart, Secret, ServerPart
 from tests.defects.false_alarms_drawing import Draw, draw, each_alone
 from tests.defects.judging import ROOT, judge_all
 from tests.defects.matrix import recorded_only, suites
@@ -70,7 +70,11 @@ def profile_of(drawn: Draw) -> Profile:
         changes["api_key"] = Secret(from_env=KEY)
     expect = profile.expect.model_copy(update={"version": None, "capabilities": [], "block_size": None})
     server = profile.server.model_copy(update=changes)
-    return profile.model_copy(update={"server": server, "expect": expect, "model": drawn.model})
+    # the simulator takes seconds for a long context: its own profile has less patience than a user's
+    usual = RecordPart()
+    patience = profile.record.model_copy(update={"silence": usual.silence, "timeout": usual.timeout})
+    changed = {"server": server, "expect": expect, "model": drawn.model, "record": patience}
+    return profile.model_copy(update=changed)
 
 
 def attached(profile: Profile, url: str) -> Profile:

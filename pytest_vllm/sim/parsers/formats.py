@@ -153,11 +153,18 @@ class Llama3(JsonCalls):
     markers = ("<|python_tag|>",)
     closing = ""
 
+    def __init__(self) -> None:
+        """Before the text."""
+        super().__init__()
+        self.worded = False
+
     def feed(self, piece: str, *, finished: bool = False) -> list[Part]:
-        """A text that begins with a brace is a call."""
-        if self.number < 0 and not self.inside and (self.rest + piece).lstrip().startswith("{"):
+        """A text that begins with a brace is a call; one behind words is none, however the pieces fall."""
+        begun = (self.rest + piece).lstrip()
+        if self.number < 0 and not self.inside and not self.worded and begun.startswith("{"):
             self.inside = True
             self.opened()
+        self.worded = self.worded or bool(begun)
         return super().feed(piece, finished=finished)
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_vllm.wire.failure import Failure
 from tests.unit.suites_b.breaks import Break, answered, changed, edited, every, having, headed, one
 
 HEALTH = [
@@ -44,6 +45,21 @@ HEALTH = [
         "a stream broken off",
         changed(one("health.work"), lambda r: r.with_response(chunks=r.chunks[:5], error="peer closed")),
         ("health.work-undisturbed", "answers.whole"),
+    ),
+    Break(
+        "a stream whose connection breaks",
+        changed(
+            one("health.work"), lambda r: r.with_response(failure=Failure.TRUNCATED, chunks=r.chunks[:5])
+        ),
+        ("health.work-undisturbed", "answers.complete"),
+    ),
+    Break(
+        "a stream that falls silent beside others",
+        changed(
+            one("health.work"),
+            lambda r: r.with_response(failure=Failure.TIMEOUT_SILENCE, chunks=r.chunks[:1], seconds=60.0),
+        ),
+        ("health.work-undisturbed", "answers.complete"),
     ),
 ]
 

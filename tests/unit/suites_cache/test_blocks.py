@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from pytest_vllm.wire.recording import NotRun, Recording, Request, Undecided
 from pytest_vllm.wire.server import Server
 from suites.cache.exchanges import block_size
-from suites.cache.scrapes import block, findable
+from suites.cache.scrapes import between, block, findable
 
 PLAIN = Server("http://127.0.0.1:8000", "m")
 DRAFTING = Server("http://127.0.0.1:8000", "m", args={"speculative-config": {"method": "ngram"}})
@@ -27,11 +30,30 @@ def config(text: str) -> Recording:
     [(53, 16, 48), (49, 16, 48), (48, 16, 32), (16, 16, 0), (1, 16, 0), (389, 128, 384)],
 )
 def test_the_last_token_is_always_computed(tokens: int, size: int, right: int) -> None:
-    assert findable(tokens, size, PLAIN) == (right,)
+    assert findable(tokens, size, PLAIN, config(scrape(block_size="16"))) == (right,)
 
 
 def test_drafting_may_cost_a_block() -> None:
-    assert findable(53, 16, DRAFTING) == (48, 32)
+    assert findable(53, 16, DRAFTING, config(scrape(block_size="16"))) == (48, 32)
+
+
+def test_the_metrics_of_an_attached_server_say_that_it_drafts() -> None:
+    told = f"{scrape(block_size='16')}# TYPE vllm:spec_decode_num_drafts_total counter\n"
+
+    assert findable(53, 16, PLAIN, config(told)) == (48, 32)
+
+
+def test_what_others_took_in_between_is_counted() -> None:
+    def at(sent: float, tokens: int, key: str = "other") -> Recording:
+        body = f'{{"usage": {{"total_tokens": {tokens}}}}}'.encode()
+        asked = Request("POST", "/v1/completions", json={"prompt": "x"})
+        return Recording(key, asked, status=200, sent=sent, seconds=1.0, chunks=((0.5, body),))
+
+    before, now = at(10.0, 50, "before"), at(20.0, 80, "now")
+    others = [at(1.0, 7), at(15.0, 100), at(19.0, 1000), at(30.0, 7)]
+    found: Any = SimpleNamespace(of=lambda _: [before, *others, now])
+
+    assert between(found, before, now) == 100 + 1000
 
 
 def test_the_block_of_attention_counts() -> None:

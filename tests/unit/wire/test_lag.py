@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_vllm.declare.recordings import Recordings
+from pytest_vllm.run import heldup
+from pytest_vllm.run.lag import Lag
 from pytest_vllm.run.recorder import record_all
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.failure import Failure
@@ -26,6 +28,41 @@ if TYPE_CHECKING:
     from tests.unit.wire.fake import Call
 
 PAUSE = 0.4
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a second does to a real run, 0.3 s do here."""
+    monkeypatch.setattr(heldup, "GIVEN_UP", 0.3)
+
+
+class HeldBefore(Lag):
+    """Held up for as long, a little before whatever is asked about."""
+
+    def __init__(self, before: float) -> None:
+        super().__init__()
+        self.before = before
+
+    def seconds(self, begin: float, end: float, margin: float = 0.0) -> float:
+        return self.before if margin and end > begin else 0.0
+
+
+@pytest.mark.parametrize(
+    ("timeout", "failure", "before", "held"),
+    [
+        (None, Failure.TIMEOUT_FIRST_BYTE, 2.0, 2.0),
+        (None, Failure.RESET, 2.0, 2.0),
+        (None, Failure.RESET, 0.2, 0.0),  # too short for anybody to give the client up
+        (0.5, Failure.TIMEOUT_FIRST_BYTE, 2.0, 0.0),  # it left when it was meant to
+        (0.5, Failure.RESET, 2.0, 2.0),
+    ],
+)
+def test_what_held_the_client_up_before_counts_for_what_broke(
+    timeout: float | None, failure: Failure, before: float, held: float
+) -> None:
+    recording = Recording("a", Request("POST", "/v1/completions", json={}, timeout=timeout), failure=failure)
+
+    assert heldup.held_for(recording, HeldBefore(before), 1.0, 2.0) == held
 
 
 def held_up_once(pause: float) -> Callable[[Call], Awaitable[None]]:

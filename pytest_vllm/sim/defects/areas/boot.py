@@ -8,6 +8,8 @@ from pytest_vllm.sim.defects.failure import BootFailure
 from pytest_vllm.sim.defects.registry import add, defect
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_vllm.sim.boot.deployment import Deployment
     from pytest_vllm.sim.settings import Settings
 
@@ -19,13 +21,19 @@ WRAPPER = "RuntimeError: Engine core initialization failed. See root cause above
 
 
 def _ends(
-    name: str, summary: str, *words: str, status: int = 1, cause: str = "", faults: tuple[str, ...] = ()
+    name: str,
+    summary: str,
+    *words: str,
+    status: int = 1,
+    cause: str = "",
+    faults: tuple[str, ...] = (),
+    frame: Sequence[str] = FRAME,
 ) -> None:
-    """The start ends with these words, as the engine's root cause, and this status."""
+    """The start ends with these words, as the root cause of that frame, and this status."""
 
     def ending(value: None, settings: Settings) -> None:
         del value, settings
-        raise BootFailure([*FRAME, *words, *FRAME, WRAPPER] if status == 1 else list(words), status)
+        raise BootFailure([*frame, *words, *FRAME, WRAPPER] if status == 1 else list(words), status)
 
     add(name, summary, {"boot": ending}, faults=faults, catches=(f"boot:{cause}",) if cause else ())
 
@@ -157,6 +165,10 @@ _ends(
     "TypeError: OpenAIServingChat.__init__() got an unexpected keyword argument 'enable_reasoning'",
     cause="parts-do-not-fit",
     faults=("START-013",),
+    frame=(
+        '  File "/opt/gateway/serve.py", line 61, in main',
+        "    chat = OpenAIServingChat(engine, models)",
+    ),
 )
 _ends(
     "boot.out-of-memory",

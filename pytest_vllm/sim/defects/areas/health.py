@@ -175,6 +175,15 @@ def not_json(reply: Reply, exchange: Exchange) -> Reply:
     return reply
 
 
+add(
+    "answers.broken-off",
+    "The connection of every fortieth stream breaks before its end.",
+    {"close": every(40, lambda _end, _exchange: "cut")},
+    catches=["answers.complete"],
+    area="health",
+)
+
+
 def _running(value: Any, request: Request) -> Any:
     """Nothing; what is counted over a run cannot be put into recordings one by one."""
     del request
