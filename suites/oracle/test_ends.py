@@ -67,6 +67,7 @@ def _fault(one: Answer, choice: Choice, *, strings: bool, drafted: bool) -> str:
 
 def _early(one: Answer) -> str:
     """How an answer of one text ended before its least number of tokens; empty where it did not."""
-    least, tokens = one.asked.get("min_tokens") or 0, one.usage[1] if one.usage else None
-    alone = len(one.choices) == 1 and tokens is not None
-    return f"{tokens} tokens, min_tokens is {least}" if least and alone and tokens <= least else ""
+    least = one.asked.get("min_tokens") or 0
+    if not least or len(one.choices) != 1 or not one.usage or one.usage[1] > least:
+        return ""
+    return f"{one.usage[1]} tokens, min_tokens is {least}"

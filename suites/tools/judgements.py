@@ -39,7 +39,7 @@ def schema_fault(call: Call, schemas: Mapping[str, Any]) -> str:
         return ""
     known = jsonschema.validators.validator_for(schemas[call.name], default=jsonschema.Draft202012Validator)
     strict = known.TYPE_CHECKER.redefine("integer", _integer)
-    validator = jsonschema.validators.extend(known, type_checker=strict)
+    validator = jsonschema.validators.extend(known, type_checker=strict)  # type: ignore[no-untyped-call]
     found = next(iter(validator(schemas[call.name]).iter_errors(parsed(call))), None)
     return f"{call.name}: {short(call.arguments)}: {found.message[:120]}" if found else ""
 

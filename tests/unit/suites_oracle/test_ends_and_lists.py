@@ -16,8 +16,8 @@ from tests.unit.judging import Played, server
 if TYPE_CHECKING:
     from pytest_vllm.declare.recordings import Recordings
 
-STOPPED = {"finish_reason": "stop", "stop_reason": None}
-CUT = {"finish_reason": "length", "stop_reason": None}
+STOPPED: dict[str, Any] = {"finish_reason": "stop", "stop_reason": None}
+CUT: dict[str, Any] = {"finish_reason": "length", "stop_reason": None}
 
 
 def answered(path: str, asked: dict[str, Any], choice: dict[str, Any], tokens: int = 3) -> Recordings:
