@@ -92,7 +92,7 @@ in_choices(
 
 
 def _begun(choice: dict[str, Any], asked: dict[str, Any]) -> None:
-    last = asked["messages"][-1].get("content")
+    last = (asked.get("messages") or [{}])[-1].get("content")
     if asked.get("continue_final_message") and not asked.get("echo") and isinstance(last, str):
         set_text(choice, last + text_of(choice))
 
