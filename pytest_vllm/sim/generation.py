@@ -58,7 +58,7 @@ def _tokens(
     ids: list[int] = []
     while len(ids) < sampling.max_tokens:
         may_end = len(ids) >= sampling.min_tokens
-        id_ = choose.next(source, may_end=may_end and not sampling.ignore_eos)
+        id_ = choose.next(source, may_end=may_end and not sampling.ignore_eos, may_stop=may_end)
         ids.append(id_)
         if id_ == EOS and may_end and not sampling.ignore_eos:
             return ids, "stop", EOS if sampling.beams else None  # a beam names even the model's own end
@@ -93,6 +93,7 @@ class _Chooser:
         self.forced = max(forced)[1] if forced else None
         self.banned = {id_ for id_, bias in sampling.logit_bias.items() if bias <= BANNED}
         self.bad_words = sampling.bad_words
+        self.stops = frozenset(sampling.stop_token_ids)
         self.given = 0
         penalties = (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty - 1)
         self.varies = not sampling.greedy or max(penalties) > 0
@@ -109,19 +110,18 @@ class _Chooser:
         for text in filler():
             yield from self.tokens.encode(text)
 
-    def next(self, source: Iterator[int], *, may_end: bool) -> int:
-        """The next token; the end only where it may come."""
+    def next(self, source: Iterator[int], *, may_end: bool, may_stop: bool) -> int:
+        """The next token; the end, and what else stops the answer, only where it may come."""
         self.given += 1
-        if self.forced is not None:
+        barred = (set() if may_stop else self.stops) | (set() if may_end else {EOS})
+        if self.forced is not None and self.forced not in barred:
             return self.forced
         if self.allowed:
             wanted = next(source)
-            if wanted in self.allowed and (wanted != EOS or may_end):
-                return wanted
-            usable = [id_ for id_ in self.allowed if id_ != EOS or may_end] or self.allowed
-            return usable[self.given % len(usable) if self.varies else 0]
+            usable = [id_ for id_ in self.allowed if id_ not in barred] or self.allowed
+            return wanted if wanted in usable else usable[self.given % len(usable) if self.varies else 0]
         wanted = next(source)
-        while (wanted == EOS and not may_end) or wanted in self.banned:
+        while wanted in barred or wanted in self.banned:
             wanted = next(source)
         return wanted
 

@@ -70,7 +70,7 @@ def chat_request_id(server: Server) -> Request:
 @exchange("chat.exact-tokens")
 def chat_exact_tokens(server: Server, exact_tokens: Case) -> Request:
     """An answer that must not end by itself."""
-    return server.chat("Count to ten.", max_tokens=exact_tokens["max"], ignore_eos=True)
+    return server.chat("Reply with exactly: OK", max_tokens=exact_tokens["max"], ignore_eos=True)
 
 
 @exchange("chat.max-completion-tokens")

@@ -15,6 +15,9 @@ UNICODE = "Ça va? 東京 👍🏽 naïve—yes:"
 BATCH = ("One two three", "Red green blue yellow")
 BEAMS = 4
 HELLOS = " hello hello hello hello hello hello"
+FAVOURITE = "My favourite words are"
+#: Answers at once in one request.
+CROWD = 8
 
 #: No sampling default of the model's own may narrow what these parameters open, or move its likeliest token.
 HOT: dict[str, Any] = {
@@ -147,6 +150,20 @@ def completions_min_tokens(
     return server.completion("Say", stop=seam(completions_forced), min_tokens=4, **_forced(tokenize_word))
 
 
+@exchange("completions.min-tokens-exact")
+def completions_min_tokens_exact(
+    server: Server, tokenize_word: Recording, tokenize_other_word: Recording
+) -> Request:
+    """Two tokens are allowed; the favoured one ends the answer, which may not end before `min_tokens`.
+
+    The prompt is longer than that. Speculative decoding may refuse the bias.
+    """
+    pair = [tokenize_word.ok["tokens"][-1], tokenize_other_word.ok["tokens"][-1]]
+    bound: dict[str, Any] = {"allowed_token_ids": pair, "logit_bias": {str(pair[0]): 100}}
+    ends: dict[str, Any] = {"stop_token_ids": pair[:1], "min_tokens": 4, "max_tokens": 12}
+    return server.completion(HELLOS, expect=None, **bound, **ends)
+
+
 @exchange("completions.nulls")
 def completions_nulls(server: Server, tokenize_word: Recording) -> Request:
     """Optional parameters as null, and an end after the first token."""
@@ -237,6 +254,18 @@ def completions_seed_fourth(server: Server) -> Request:
     return _seeded(server, 4711)
 
 
+@exchange("completions.drawn-crowd")
+def completions_drawn_crowd(server: Server) -> Request:
+    """Eight continuations of one text at once at a high temperature, without a seed."""
+    return server.completion([FAVOURITE] * CROWD, max_tokens=16, ignore_eos=True, **HOT)
+
+
+@exchange("completions.seeded-crowd")
+def completions_seeded_crowd(server: Server) -> Request:
+    """The same with one seed, beside those without."""
+    return server.completion([FAVOURITE] * CROWD, max_tokens=4, ignore_eos=True, seed=17, **HOT)
+
+
 def forced_text(forced: Recording) -> str:
     """The text of the forced answer."""
     return str(forced.ok["choices"][0]["text"])
@@ -274,7 +303,7 @@ def _special(server: Server, rendered: Recording, *, skip: bool) -> Request:
 
 def _seeded(server: Server, seed: int) -> Request:
     drawn = {"seed": seed, "logprobs": 0, **HOT}
-    return server.completion("My favourite words are", max_tokens=6, ignore_eos=True, **drawn)
+    return server.completion(FAVOURITE, max_tokens=6, ignore_eos=True, **drawn)
 
 
 @exchange("completions.beams")

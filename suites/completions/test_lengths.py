@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Recording, check
+from pytest_vllm import MUST, SHOULD, Recording, Server, check, only_if
 
 CREATE = "openai:completions/create"
 VLLM = "vllm:serving/openai_compatible_server/#completions-api"
@@ -47,6 +47,19 @@ def test_min_tokens(completions_min_tokens: Recording) -> None:
     wanted = completions_min_tokens.request.json["min_tokens"]
 
     assert used >= wanted, f"{used} tokens, min_tokens is {wanted}"
+
+
+@check("completions.min-tokens.exact", MUST, spec="fault:vllm-project/vllm/pull/46243", needs=FORCED)
+def test_min_tokens_exact(completions_min_tokens_exact: Recording, vllm_server: Server) -> None:
+    """What ends a completion is kept back for `min_tokens` tokens and no longer."""
+    only_if(not vllm_server.args.get("speculative-config"), "drafted tokens are not held to it")
+    asked, refused = completions_min_tokens_exact.request.json, completions_min_tokens_exact.status == 400
+    only_if(not refused, f"the bias is refused: {completions_min_tokens_exact.text[:120]}")
+    body = completions_min_tokens_exact.ok
+    used, choice = body["usage"]["completion_tokens"], body["choices"][0]
+
+    assert used == asked["min_tokens"] + 1, f"{used} tokens, min_tokens is {asked['min_tokens']}"
+    assert choice["finish_reason"] == "stop", f"finish_reason is {choice['finish_reason']!r}"
 
 
 @check("completions.nulls", MUST, spec="fault:vllm-project/vllm/issues/19862", needs=FORCED)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from pytest_vllm import MUST, SHOULD, Case, Recording, check, need, only_if, parting, text_of
 
-from .exchanges import BEAMS
+from .exchanges import BEAMS, CROWD
 
 CREATE = "openai:completions/create"
 VLLM = "vllm:serving/openai_compatible_server/#completions-api"
@@ -86,6 +87,30 @@ def test_seed_matters(
     ]
 
     assert any(other != first for other in others), f"seeds 17, 18, 19 and 4711 drew the same {first}"
+
+
+@check(
+    "completions.seed.crowd",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/51226",
+    needs=NEEDS,
+    exchanges=["completions.drawn-crowd"],
+)
+def test_seed_crowd(completions_seeded_crowd: Recording) -> None:
+    """Of eight texts drawn at once with one seed most are the same."""
+    texts = Counter(text_of(choice) for choice in completions_seeded_crowd.ok["choices"])
+    usual, count = texts.most_common(1)[0]
+
+    assert 2 * count >= CROWD, f"{len(texts)} texts of {CROWD}, the most frequent {count} times: {usual!r}"
+
+
+@check("completions.drawn.crowd", MUST, spec=f"{CREATE}#temperature", needs=NEEDS)
+def test_drawn_crowd(completions_drawn_crowd: Recording) -> None:
+    """Of eight texts drawn at once without a seed not all are the same."""
+    texts = [text_of(choice) for choice in completions_drawn_crowd.ok["choices"]]
+
+    assert len(texts) == CROWD, f"{len(texts)} texts of {CROWD}"
+    assert len(set(texts)) > 1, f"{CROWD} times {texts[0]!r}"
 
 
 @check("completions.special-tokens.hidden", MUST, spec=VLLM, needs=FORCED)

@@ -142,7 +142,7 @@ def fields_agent(server: Server, agent: Case) -> Request:
 @exchange("fields.rendered")
 def fields_rendered(server: Server, rendering: Case) -> Request:
     """A conversation that is rendered in another way; some templates refuse it."""
-    return server.chat(_turns(rendering), max_tokens=1, expect=None, **rendering["set"])
+    return server.chat(_turns(rendering), max_tokens=1, expect=None, **rendering["set"], **_listed(server))
 
 
 @exchange("fields.rendered-count")
@@ -200,7 +200,7 @@ def fields_echo(server: Server) -> Request:
     """An answer that was begun, gone on with, and wanted whole; some templates refuse it."""
     turns = [*TURNS, {"role": "assistant", "content": BEGUN}]
     goes_on = {"add_generation_prompt": False, "continue_final_message": True, "echo": True}
-    return server.chat(turns, max_tokens=2, expect=None, **goes_on)
+    return server.chat(turns, max_tokens=2, expect=None, **goes_on, **_listed(server))
 
 
 @exchange("fields.named")
@@ -295,6 +295,11 @@ def _with(server: Server, field: Case) -> Request:
 def _turns(rendering: Case) -> list[dict[str, str]]:
     begun = [{"role": "assistant", "content": BEGUN}] if rendering.get("begun") else []
     return [*TURNS, *begun]
+
+
+def _listed(server: Server) -> dict[str, Any]:
+    """What makes an answer list its tokens, where the server can."""
+    return {"logprobs": True} if server.can("logprobs") else {}
 
 
 def _repeated(word: Recording) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pytest_vllm import Recording, Request, Server, exchange, only_if
 
 QUESTION = "What is the capital of France?"
 OPENING = "The quick brown fox jumps over"
+LINES = "The quick\nbrown fox\n\njumps over"
 #: Whatever a server does by default (`--override-generation-config`, the checkpoint's own file): log
 #: probabilities are those before penalties, and the likeliest token is drawn only without any.
 UNPENALISED: dict[str, Any] = {"repetition_penalty": 1.0, "presence_penalty": 0, "frequency_penalty": 0}
@@ -60,8 +61,8 @@ def logprobs_detokenized(server: Server, logprobs_completion: Recording) -> Requ
 
 @exchange("logprobs.echo")
 def logprobs_echo(server: Server) -> Request:
-    """The prompt's own log probabilities."""
-    return server.completion(OPENING, max_tokens=1, logprobs=1, echo=True)
+    """The log probabilities of a prompt with line ends."""
+    return server.completion(LINES, max_tokens=1, logprobs=1, echo=True)
 
 
 @exchange("logprobs.sampled")
@@ -73,8 +74,8 @@ def logprobs_sampled(server: Server) -> Request:
 
 @exchange("logprobs.prompt")
 def logprobs_prompt(server: Server) -> Request:
-    """The prompt's log probabilities, asked for in vLLM's own way."""
-    return server.completion(OPENING, max_tokens=1, prompt_logprobs=1)
+    """The same, asked for in vLLM's own way."""
+    return server.completion(LINES, max_tokens=1, prompt_logprobs=1)
 
 
 @exchange("logprobs.rescored")

@@ -24,6 +24,7 @@ class Choice:
         finish: the finish reasons that it gives: one, in an answer that is right.
         tokens: its tokens, where log probabilities were asked for.
         ids: its token ids, where they were asked for.
+        stops: what stopped it, where that is told: a string, a token id, or None for its own end.
     """
 
     text: str
@@ -32,6 +33,7 @@ class Choice:
     finish: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
     ids: tuple[int, ...] | None = None
+    stops: tuple[Any, ...] = ()
 
 
 def chat_or_completion(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
@@ -141,6 +143,7 @@ def _choice(rows: Sequence[dict[str, Any]], said: str) -> Choice:
         tuple(row["finish_reason"] for row in rows if row.get("finish_reason")),
         tuple(token for row in rows if row.get("logprobs") for token in _tokens(row["logprobs"])),
         tuple(id_ for some in ids for id_ in some) if ids else None,
+        tuple(row["stop_reason"] for row in rows if row.get("finish_reason") and "stop_reason" in row),
     )
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, Recordings, check, observe, only_if
 
-from .answers import CHAT, answer_of
+from .answers import CHAT, COMPLETIONS, answer_of, answers
+from .test_texts import SPECIAL, TORN
 from .ties import SAME
 from .wording import listed
 
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_vllm import Recording
+
+    from .answers import Answer
+    from .apis import Choice
+
+#: How tokens are written where their ids were asked for instead.
+BY_ID = "token_id:"
 
 
 @check("oracle.listed.value", MUST, spec="fault:vllm-project/vllm/pull/29216", exchanges=["*"])
@@ -25,6 +32,64 @@ def test_value(vllm_recordings: Recordings) -> None:
     wrong = [f"{key}: {fault}" for key, row in rows if (fault := _fault(row))]
 
     assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
+
+
+@check("oracle.listed.candidates", MUST, spec="fault:vllm-project/vllm/issues/44319", exchanges=["*"])
+def test_candidates(vllm_recordings: Recordings) -> None:
+    """Tokens of a chat answer have as many candidates as were asked for."""
+    rows = [
+        (one.key, one.request.json["top_logprobs"], len(row.get("top_logprobs") or ()))
+        for one in _scored(vllm_recordings)
+        for row in _entries(one)
+    ]
+    only_if(rows, "no chat answer lists candidates")
+    wrong = {key: f"{key}: {given} candidates of {wanted}" for key, wanted, given in rows if given < wanted}
+
+    assert not wrong, listed([*wrong.values()])
+
+
+@check("oracle.listed.joined", MUST, spec="fault:vllm-project/vllm/issues/5334", exchanges=["*"])
+def test_joined(vllm_recordings: Recordings) -> None:
+    """Tokens that are listed, those of an echoed prompt too, join to the text."""
+    rows = [
+        (one, choice)
+        for one in answers(vllm_recordings)
+        for choice in one.choices
+        if choice.tokens and not choice.tokens[0][0].startswith(BY_ID)
+    ]
+    only_if(rows, "no answer lists its tokens")
+    wrong = [f"{one.key}: {fault}" for one, choice in rows if (fault := _apart(one, choice))]
+
+    assert not wrong, listed(wrong)
+
+
+def _apart(one: Answer, choice: Choice) -> str:
+    """How the tokens of a text do not join to it; empty where they do, or where a character has several.
+
+    Some vocabularies lose the blanks before words, so that only line ends are counted; special tokens, what
+    a stop string cuts, and the marks of reasoning and calls are listed and not shown.
+    """
+    every = "".join(token for token, _ in choice.tokens)
+    shown = "".join(token for token, _ in choice.tokens if not SPECIAL.fullmatch(token))
+    text = choice.content
+    if one.path == CHAT and one.asked.get("echo"):
+        text = text.removeprefix(str(one.asked["messages"][-1].get("content")))
+    if TORN in every + text or _parsed(one):
+        return ""
+    apart = not any(_visible(text) in _visible(joined) for joined in (shown, every))
+    more = shown.strip().count("\n") - text.strip().count("\n")
+    if apart or (more > 0 and one.path == COMPLETIONS and choice.finish == ("length",)):
+        return f"{shown[-80:]!r}, the text is {text[-80:]!r}"
+    return ""
+
+
+def _visible(text: str) -> str:
+    return "".join(text.split())
+
+
+def _parsed(one: Answer) -> bool:
+    """Whether a parser of calls reads along in a stream: what it holds back comes without its tokens."""
+    return one.path == CHAT and one.streams and bool(one.asked.get("tools"))
 
 
 def _scored(recordings: Recordings) -> list[Recording]:

@@ -72,7 +72,7 @@ def test_special_tokens(vllm_recordings: Recordings, tokenize_chat_back: Recordi
 @check("oracle.text.constrained-characters", MUST, spec=OBJECT, exchanges=["*"])
 def test_constrained_characters(vllm_recordings: Recordings) -> None:
     """Every character of an answer under a constraint, or of a forced call, is whole."""
-    bound = [one for one in answers(vllm_recordings) if _constrained(one.asked)]
+    bound = [one for one in answers(vllm_recordings) if constrained(one.asked)]
     only_if(bound, "no request had a constraint")
     wrong = [f"{one.key}: {_around(one)}" for one in bound if _torn(one)]
 
@@ -100,13 +100,13 @@ def _all_of(one: Answer) -> str:
     return "\n".join([one.text, *calls])
 
 
-def _constrained(asked: dict[str, Any]) -> bool:
+def constrained(asked: dict[str, Any]) -> bool:
     choice = asked.get("tool_choice")
     return any(asked.get(name) for name in CONSTRAINTS) or choice == "required" or isinstance(choice, dict)
 
 
 def _free(asked: dict[str, Any]) -> bool:
-    return asked.get("temperature") == 0 and not _constrained(asked) and not any(map(asked.get, BENT))
+    return asked.get("temperature") == 0 and not constrained(asked) and not any(map(asked.get, BENT))
 
 
 def _torn(one: Answer) -> bool:

@@ -24,7 +24,11 @@ VALUES: dict[str, list[str]] = {
     "client": ["plain", "openai", "anthropic", "trace", "proxy"],
     "output": ["1", "8", "24"],
     "choices": ["1", "2", "5"],
+    "report": ["none", "logprobs", "ids"],
+    "sampling": ["none", "narrow", "penalised"],
 }
+#: What other suites ask for on its own.
+ELSEWHERE = ("report", "sampling")
 TEXTS = {
     "latin": "How many herons are there?",
     "thai": "มีนกกี่ตัว",
@@ -50,6 +54,13 @@ DRAWING: dict[str, dict[str, Any]] = {
     "drawn": {"temperature": 1.0},
     "seeded": {"temperature": 1.0, "seed": 11},
 }
+SAMPLING: dict[str, dict[str, Any]] = {
+    "none": {},
+    "narrow": {"top_k": 20, "top_p": 0.9},
+    "penalised": {"presence_penalty": 0.5, "frequency_penalty": 0.5, "repetition_penalty": 1.1},
+}
+#: Candidates for each token.
+CANDIDATES = 4
 #: Enough for any of the constraints, in tokens.
 ROOM = 48
 
@@ -58,7 +69,7 @@ def fits(row: dict[str, str]) -> bool:
     """Whether these values can go together.
 
     Turns and tools are chat's; a constraint is asked of a completion, where no thinking comes before it;
-    several greedy choices are refused.
+    several greedy choices are refused. What a parser takes out of a chat's stream may be listed nowhere.
     """
     completes, chats = row.get("route") == "completions", row.get("route") == "chat"
     talks = row.get("turns", "1") != "1" or row.get("tools", "none") != "none"
@@ -69,6 +80,7 @@ def fits(row: dict[str, str]) -> bool:
         or (chats and bound)
         or (talks and bound)
         or (several and row.get("drawing") == "greedy")
+        or (chats and row.get("answer") == "stream" and row.get("report", "none") != "none")
     )
 
 
@@ -87,7 +99,7 @@ ALONE = [
     if fits(
         row := {**usual, name: value, **({"drawing": "drawn"} if name == "choices" and value != "1" else {})}
     )
-    and name != "route"
+    and name not in ("route", *ELSEWHERE)
 ]
 lone_row = cases("lone_row", ALONE)
 free_row = cases("free_row", [row for row in ROWS if row["constraint"] == "none"])
@@ -135,6 +147,12 @@ def pairs_count_bare(server: Server, free_row: Case) -> Request:
 
 def _request(server: Server, row: Case) -> Request:
     body: dict[str, Any] = {"max_tokens": int(row["output"]), "ignore_eos": True, **DRAWING[row["drawing"]]}
+    body |= SAMPLING[row["sampling"]]
+    if row["report"] == "logprobs" and server.can("logprobs"):
+        chats = row["route"] == "chat"
+        body |= {"logprobs": True, "top_logprobs": CANDIDATES} if chats else {"logprobs": CANDIDATES}
+    if row["report"] == "ids":
+        body["return_token_ids"] = True
     if row["choices"] != "1":
         body["n"] = int(row["choices"])
     if row["answer"] == "stream":

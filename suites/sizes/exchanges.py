@@ -18,7 +18,7 @@ LONG, PATIENCE = 2100, 60.0
 #: How many tokens other suites' streams have; a shorter one would show nothing new.
 USUAL = 320
 #: Tokens of the longest prompt here, and what is left of the context beside it.
-LONGEST, REST = 30_000, 96
+LONGEST, REST = 30_000, 144
 #: Tokens of a long prompt at least; a shorter one would show nothing new.
 LEAST = 600
 #: Tools at most, and as many as other suites offer.
@@ -27,6 +27,8 @@ CHOICES = 16
 HOT: dict[str, Any] = {"temperature": 2.0, "top_p": 1.0, "top_k": -1}
 
 PLAIN = "heron"
+CODE = "curlew-6203"
+CODE_ASKED = f'Repeat this code and nothing else: "{CODE}"'
 #: A short sentence in each script that other suites leave out, and in some that they do not.
 SCRIPTS = {
     "arabic": "السلام عليكم",
@@ -84,13 +86,13 @@ talk = cases("talk", [{"id": str(turns), "turns": turns} for turns in (7, 41)])
 
 @exchange("sizes.stream")
 def sizes_stream(server: Server, tokenize_word: Recording, completions_default_length: Recording) -> Request:
-    """A chat stream of 2,100 tokens, or of as many as this server makes in a minute."""
+    """A drawn chat stream of 2,100 tokens, or of as many as this server makes in a minute."""
     per_token = completions_default_length.seconds / 16
     room = (server.max_model_len or 4096) - 128
     tokens = min(LONG, room, int(PATIENCE / per_token) if per_token else LONG)
     only_if(room > USUAL, f"the context of {server.max_model_len} tokens is shorter than such a stream")
     only_if(tokens > USUAL, f"{per_token:.2f} s a token: {LONG} would take {LONG * per_token:.0f} s")
-    return _streamed(server, tokenize_word, tokens)
+    return _streamed(server, tokenize_word, tokens, temperature=1.0)
 
 
 @exchange("sizes.stream-short")
@@ -120,7 +122,14 @@ def sizes_prompt_probe(server: Server) -> Request:
 @exchange("sizes.prompt")
 def sizes_prompt(server: Server, sizes_prompt_probe: Recording, streaming_long_prompt: Recording) -> Request:
     """A question behind a text that all but fills the context, or takes half a minute to read."""
-    return server.chat(_long_text(server, sizes_prompt_probe, streaming_long_prompt), max_tokens=1)
+    text = _long_text(server, sizes_prompt_probe, streaming_long_prompt)
+    return server.chat(f"{text}\n{CODE_ASKED}", max_tokens=16)
+
+
+@exchange("sizes.prompt-short")
+def sizes_prompt_short(server: Server) -> Request:
+    """The same question behind a short text."""
+    return server.chat(f"{_numbers(12)}\n{CODE_ASKED}", max_tokens=16)
 
 
 @exchange("sizes.prompt-count")
@@ -254,8 +263,8 @@ def sizes_headers(server: Server, client_headers: Case) -> Request:
     return Request(request.method, request.path, json=request.json, headers=client_headers["headers"])
 
 
-def _streamed(server: Server, word: Recording, tokens: int) -> Request:
-    only = {"allowed_token_ids": word.ok["tokens"][-1:], "ignore_eos": True}
+def _streamed(server: Server, word: Recording, tokens: int, **more: Any) -> Request:
+    only = {"allowed_token_ids": word.ok["tokens"][-1:], "ignore_eos": True, **more}
     usage = {"include_usage": True}
     return server.chat(QUESTION, max_tokens=tokens, stream=True, stream_options=usage, **only)
 

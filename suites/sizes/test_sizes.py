@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_vllm import (
+    CAPABILITY,
     MUST,
+    SHOULD,
     Case,
     Recording,
     Recordings,
@@ -17,7 +19,7 @@ from pytest_vllm import (
     text_of,
 )
 
-from .exchanges import CHOICES, PLAIN
+from .exchanges import CHOICES, CODE, PLAIN
 
 CHAT = "openai:chat/create"
 VLLM = "vllm:serving/openai_compatible_server/"
@@ -93,6 +95,27 @@ def test_prompt(
 ) -> None:
     """A prompt near the context's end is read whole."""
     same_count(sizes_prompt, sizes_prompt_count, chat_plain, tokenize_chat)
+
+
+@check("sizes.prompt.words", MUST, spec="fault:vllm-project/vllm/issues/2064", needs=["chat"])
+def test_prompt_words(sizes_prompt: Recording, sizes_prompt_short: Recording) -> None:
+    """Behind a text that fills the context an answer is neither empty nor one word."""
+    short, said = (text_of(one.ok["choices"][0]) for one in (sizes_prompt_short, sizes_prompt))
+    only_if(CODE in short, f"behind a short text the code is not repeated either: {short!r}")
+    observe("the code is repeated behind a long text", CODE in said)
+    lost = not said.strip() and sizes_prompt.ok["usage"]["completion_tokens"] > 1
+
+    assert not lost, f"nothing, for {sizes_prompt.ok['usage']}; behind a short text {short!r}"
+    assert not _stuck(said), f"{said!r}, behind a short text {short!r}"
+
+
+@check("sizes.prompt.code", SHOULD, spec=f"{CHAT}#messages", family=CAPABILITY, needs=["chat"])
+def test_prompt_code(sizes_prompt: Recording, sizes_prompt_short: Recording) -> None:
+    """A code is repeated behind a text that fills the context as behind a short one."""
+    short, said = (text_of(one.ok["choices"][0]) for one in (sizes_prompt_short, sizes_prompt))
+    only_if(CODE in short, f"behind a short text the code is not repeated either: {short!r}")
+
+    assert CODE in said, f"{said!r}, behind a short text {short!r}"
 
 
 @check("sizes.turns", MUST, spec=f"{CHAT}#messages", needs=COUNTED)
@@ -269,3 +292,10 @@ def _sixteen(texts: dict[int, str], usage: dict[str, Any]) -> None:
     assert sorted(texts) == list(range(CHOICES)), f"indices {sorted(texts)} for n={CHOICES}"
     assert usage.get("completion_tokens") == 6 * CHOICES, f"{CHOICES} times 6 tokens, the usage says {usage}"
     assert different > CHOICES * 3 // 4, f"{different} of {CHOICES} texts differ"
+
+
+def _stuck(text: str) -> bool:
+    """Whether a text says one word or a few characters over and over, none of the prompt's numbers."""
+    words, visible = text.split(), "".join(text.split())
+    few = (len(words) >= 8 and len(set(words)) <= 2) or (len(visible) >= 12 and len(set(visible)) <= 3)
+    return few and not any(character.isdigit() for character in visible)

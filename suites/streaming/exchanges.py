@@ -170,7 +170,7 @@ def streaming_logprobs(server: Server) -> Request:
 @exchange("streaming.chat-logprobs")
 def streaming_chat_logprobs(server: Server) -> Request:
     """A chat stream with log probabilities."""
-    return server.chat(QUESTION, max_tokens=FEW, ignore_eos=True, logprobs=True, top_logprobs=2, stream=True)
+    return server.chat(QUESTION, max_tokens=FEW, ignore_eos=True, logprobs=True, top_logprobs=5, stream=True)
 
 
 @exchange("streaming.letters-whole")

@@ -18,6 +18,8 @@ wish_case = cases("wish_case", case_file("structured-wishes"))
 awkward_case = cases("awkward_case", AWKWARD)
 refusal_case = cases("refusal_case", case_file("structured-refusals"))
 lane_case = cases("lane_case", [{"id": f"lane-{n}", "regex": f"{n}{n}-[a-c]{{4}}-{n}"} for n in range(8)])
+#: Answers at once in one request, and what each has to be.
+CROWD, CROWD_RULE = 8, "[a-d]{1,12}!"
 legacy_case = cases(
     "legacy_case",
     [
@@ -170,6 +172,14 @@ def structured_lane(server: Server, lane_case: Case) -> Request:
     """One of several requests at once, each with a constraint of its own."""
     wanted = wish_of(server, "regex", lane_case["regex"])
     return server.chat("Choose one.", max_tokens=_room(server), **wanted, **_calm(server))
+
+
+@exchange("structured.crowd")
+def structured_crowd(server: Server) -> Request:
+    """Eight completions at once under one constraint, which end at different lengths."""
+    wanted = wish_of(server, "regex", CROWD_RULE)
+    drawn: dict[str, Any] = {"temperature": 1.0, "max_tokens": 32}
+    return server.completion([f"<think>\n</think>\nBird {at}: " for at in range(CROWD)], **drawn, **wanted)
 
 
 @exchange("structured.legacy")

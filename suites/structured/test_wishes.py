@@ -19,6 +19,7 @@ from pytest_vllm import (
     only_if,
 )
 
+from .exchanges import CROWD, CROWD_RULE
 from .test_schema import reasoning_in, text_in
 
 VLLM = "vllm:features/structured_outputs/"
@@ -84,6 +85,23 @@ def test_lanes(vllm_recordings: Recordings) -> None:
     wrong = {key: text for key, text in texts.items() if text and not re.fullmatch(rules[key], text)}
 
     assert not wrong, f"not within their own constraint: {wrong}"
+
+
+@check("structured.crowd", MUST, spec="fault:vllm-project/vllm/issues/52620", needs=COMPLETIONS)
+def test_crowd(structured_crowd: Recording) -> None:
+    """Of eight answers at once under one constraint each is within it."""
+    choices = structured_crowd.ok["choices"]
+    begun = re.compile(r"[a-d]{0,12}!?")
+    wrong = [
+        (choice["finish_reason"], choice["text"])
+        for choice in choices
+        if not (begun if choice["finish_reason"] == "length" else re.compile(CROWD_RULE)).fullmatch(
+            choice["text"].strip()
+        )
+    ]
+
+    assert len(choices) == CROWD, f"{len(choices)} answers of {CROWD}"
+    assert not wrong, f"not within {CROWD_RULE!r}: {wrong[:3]}"
 
 
 @check("structured.refused", MUST, spec="fault:vllm-project/vllm/issues/17248", needs=NEEDS)

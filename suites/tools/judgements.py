@@ -37,11 +37,17 @@ def schema_fault(call: Call, schemas: Mapping[str, Any]) -> str:
     """How a call's arguments break the schema of its tool; empty when they do not, or are not an object."""
     if call.name not in schemas or object_fault(call):
         return ""
-    validator = jsonschema.validators.validator_for(
-        schemas[call.name], default=jsonschema.Draft202012Validator
-    )
+    known = jsonschema.validators.validator_for(schemas[call.name], default=jsonschema.Draft202012Validator)
+    strict = known.TYPE_CHECKER.redefine("integer", _integer)
+    validator = jsonschema.validators.extend(known, type_checker=strict)  # type: ignore[no-untyped-call]
     found = next(iter(validator(schemas[call.name]).iter_errors(parsed(call))), None)
     return f"{call.name}: {short(call.arguments)}: {found.message[:120]}" if found else ""
+
+
+def _integer(checker: object, value: object) -> bool:
+    """Whether a value is written as an integer: 42.0 is a number that programs can't count with."""
+    del checker
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def same(one: Any, other: Any) -> bool:

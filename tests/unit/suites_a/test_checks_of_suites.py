@@ -26,6 +26,9 @@ KNOWN = {
     "usage.reasoning-part": "undecided",  # it has no reasoning parser
 }
 
+#: Checks of requests that are newer than the recordings of the real server.
+NEWER = {"completions.drawn.crowd", "completions.min-tokens.exact", "completions.seed.crowd"}
+
 #: A defect that more checks than this see is noticed, not diagnosed.
 UNRELATED = 10
 
@@ -39,7 +42,9 @@ def _checks() -> dict[str, Check]:
 def test_holds_on_a_real_server(key: str) -> None:
     judged = judge(_checks()[key], real())
 
-    assert judged.verdict == KNOWN.get(key, "pass"), judged.why
+    right = "undecided" if key in NEWER else KNOWN.get(key, "pass")
+
+    assert judged.verdict == right, judged.why
 
 
 @pytest.mark.parametrize(
@@ -54,7 +59,7 @@ def test_catches_a_wrong_answer(broken: Break) -> None:
 
 def test_every_check_is_seen_to_fail() -> None:
     broken = {one.check.split("[")[0] for one in BREAKS}
-    missing = {check.spec.id for check in checks()} - broken
+    missing = {check.spec.id for check in checks()} - broken - NEWER
 
     assert not missing, f"no wrong answer for {sorted(missing)}"
 

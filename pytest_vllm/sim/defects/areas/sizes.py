@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.api.events import Event
 
 EVENTS, TURNS, RESULTS, TOOLS, CHOICES, PROMPT = 300, 5, 2, 20, 4, 3000
+#: Characters of a long prompt.
+FAR = 4_000
 
 
 @defect("sizes.stream-thins-out", on="events", paths=(CHAT, COMPLETIONS), catches=["sizes.stream"])
@@ -234,3 +237,15 @@ add(
     {"route": only((CHAT,), _refusing("traceparent", 500))},
     catches=["sizes.headers"],
 )
+
+
+@defect(
+    "sizes.beyond-window",
+    on="output",
+    catches=["sizes.prompt.words", "sizes.prompt.code"],
+)
+def beyond_window(output: Any, body: dict[str, Any]) -> Any:
+    """Behind a prompt of some thousand tokens an answer is one word over and over."""
+    if len(json.dumps(body.get("messages") or body.get("prompt") or "")) > FAR:
+        output.pieces[:] = [piece and " zu" for piece in output.pieces]
+    return output

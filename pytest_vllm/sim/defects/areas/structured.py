@@ -362,3 +362,19 @@ refused(
     lambda asked: asked.get("prompt") == "Still there?",
     catches=["structured.awkward.alive"],
 )
+
+
+def _last_lane(choice: dict[str, Any], asked: dict[str, Any]) -> None:
+    prompts = asked.get("prompt")
+    if isinstance(prompts, list) and choice["index"] == len(prompts) - 1:
+        set_text(choice, "I would rather say nothing.")
+
+
+in_choices(
+    "structured.last-lane-free",
+    "Of several constrained prompts in one request the last is not constrained.",
+    (COMPLETIONS,),
+    _last_lane,
+    constrained,
+    catches=["structured.crowd"],
+)

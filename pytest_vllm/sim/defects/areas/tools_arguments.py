@@ -239,3 +239,12 @@ def json_of(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+arguments(
+    "tools.integers-as-numbers",
+    "Integers in arguments are written with a point.",
+    values(lambda value: float(value) if type(value) is int else value),
+    area="tools",
+    catches=["tools.calls.valid"],
+)
