@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pytest_vllm.launch.carriers import begins
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Set as AbstractSet
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
 _NARROW, _WIDE, _LEAST, _MOST = 60, 400, 2, 20_000
 #: How many characters at their begin show that two lines carry the same prefix.

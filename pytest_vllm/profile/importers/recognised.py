@@ -43,6 +43,8 @@ def _by_name(origin: Origin) -> str:
     kind = whole or BY_SUFFIX.get(_suffix(origin), "")
     if kind == "python" and _MODAL.search(origin.text):
         kind = "modal"
+    if kind == "hcl" and BY_TEXT["nomad"].search(origin.text):
+        kind = "nomad"
     if kind in ("", "ini"):  # supervisord's own end in .conf, as many others do
         shell = _SHELL.match(origin.text)
         kind = "supervisord" if supervisord.SECTION.search(origin.text) and not shell else kind
