@@ -35,7 +35,7 @@ _QUOTES = ("string", "raw_string", "ansi_c_string", "command_substitution")
 _WHOLE = re.compile(r"\$\{(?:\w+\[[@*]\]|[@*])")
 _NOT_WORKED_OUT = "is not worked out by an importer"
 _BARE = ("word", "concatenation", "brace_expression", "command_name")
-_PURE = ("pwd", "dirname", "basename", "realpath", "readlink", "echo", "printf", "cd")
+_PURE = ("pwd", "dirname", "basename", "realpath", "readlink", "echo", "printf", "cd", "which", "command")
 
 
 class Expander:
@@ -343,8 +343,9 @@ class Expander:
         if name == "basename" and given:
             base = posixpath.basename(first.text.rstrip("/"))
             return first.cut(base.removesuffix(given[1].text) if len(given) > 1 else base)
-        if name in ("realpath", "readlink", "cd") and len(given) == 1:
-            return first.cut(posixpath.normpath(posixpath.join(where, first.text)))
+        if name in ("which", "command", "realpath", "readlink", "cd") and len(given) == 1:
+            found = name in ("which", "command")  # a name is found as its path is
+            return first if found else first.cut(posixpath.normpath(posixpath.join(where, first.text)))
         return None
 
     def _not_run(self, node: Node, why: str) -> Value:
