@@ -63,7 +63,9 @@ _PREFIX = re.compile(
 )
 _OWNER = re.compile(_PROCESS)
 #: How argument parsers and container engines begin a line that says why they refuse.
-_REFUSED = re.compile(r"(?:[\w./-]+ ){0,3}[\w./-]+: (?i:error): |(?:docker: )?Error(?: response from daemon)?: ")
+_REFUSED = re.compile(
+    r"(?:[\w./-]+ ){0,3}[\w./-]+: (?i:error): |(?:docker: )?Error(?: response from daemon)?: "
+)
 
 
 def plain(line: str, *, levels: bool = True) -> str:
