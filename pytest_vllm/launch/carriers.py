@@ -17,6 +17,7 @@ _BEGIN = (
 )
 _ERROR = r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: |$)"
 _OWN = re.compile(rf"\s*(?:{_BEGIN}|{_ERROR})")
+_STARTS = re.compile(rf"{_BEGIN}|{_ERROR}|\([A-Za-z]\w*[ (][^()]*pid=\d+[^()]*\)")
 _CARRIED = re.compile(rf"([^\"'`]{{1,160}}?)(?={_BEGIN})|([^\"'`]*\d[^\"'`]*?[\s|>])(?={_ERROR})")
 _SPEAKS = re.compile(
     rf"{_PROCESS}|\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d[ .]"
@@ -47,6 +48,11 @@ def carriers(lines: Iterable[str]) -> re.Pattern[str] | None:
         seen[_shape(before)] += 1
     shapes = [shape for shape, times in seen.most_common(_MOST) if times >= _LEAST]
     return re.compile("|".join(f"^{shape}" for shape in shapes)) if shapes else None
+
+
+def begins(line: str) -> bool:
+    """Whether a line begins as vLLM, or Python's report of an error, begins one."""
+    return bool(_STARTS.match(line))
 
 
 def speaks(line: str) -> bool:

@@ -18,7 +18,7 @@ from pytest_vllm.launch.kinds import Kind, kinds
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import PhaseReader
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.launch.tracebacks import Raised, raised, root
+from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -76,8 +76,9 @@ def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> 
 
 def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found | None:
     """As `root_cause`, of lines as `logtext.spread` gives them."""
-    errors = raised(texts)
-    found, firm = _by_words(texts, {one.number for one in errors if one.aside})
+    errors = quoted(raised(texts))
+    hollow = {one.number for one in errors if one.aside or (one.wrapper and "validation error" in one.text)}
+    found, firm = _by_words(texts, hollow)
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None
     if found is not None and firm:

@@ -6,9 +6,10 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.launch.carriers import carriers, foreign
+from pytest_vllm.launch.carriers import begins, carriers, foreign
 from pytest_vllm.launch.digest import digest
 from pytest_vllm.launch.folded import unfolded, upwards
+from pytest_vllm.launch.wrapped import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ _BEFORE_VLLM = re.compile(
     r"(?=\((?:APIServer|EngineCore|Worker|VllmWorker|RayWorker)\w*[ )]"
     r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d[ .])"
 )
-_PROCESS = r"\([A-Za-z][\w-]*(?:\([\w-]*\))?(?:,? [^()]*?\bpid=[^)]*| \w+=[^)]*)?\) ?"
+_PROCESS = r"\([A-Za-z][\w-]*(?:\([\w-]*\))?(?:,? [^()]*?\bpid=[^)]*| \w+=[^)]*|=\d+[^()]*)?\) ?"
 _MESSAGE_KEYS = ("message", "msg", "log", "MESSAGE", "text")
 _TRACE_KEYS = ("exc_info", "exception", "traceback", "stack_trace", "exc_text")
 _KNOWN_LEVELS = frozenset({"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"})
@@ -61,10 +62,19 @@ _PREFIX = re.compile(
     r"(?:\[rank\d+\]:\s?)?"
 )
 _OWNER = re.compile(_PROCESS)
+#: How argument parsers and container engines begin a line that says why they refuse.
+_REFUSED = re.compile(
+    r"(?:[\w./-]+ ){0,3}[\w./-]+: (?i:error): |(?:docker: )?Error(?: response from daemon)?: "
+)
 
 
-def plain(line: str) -> str:
-    """The line as vLLM wrote it; a JSON record gives its message, with its level before it."""
+def plain(line: str, *, levels: bool = True) -> str:
+    """The line as vLLM wrote it; a JSON record gives its message, with its level before it.
+
+    Args:
+        line: as it was carried.
+        levels: whether a record's level is that of its message, not of the stream that carried it.
+    """
     text = _COLOUR.sub("", line).rstrip()
     if found := _LOGFMT.match(text):
         text = found[1].replace('\\"', '"').replace("\\\\", "\\")
@@ -75,7 +85,7 @@ def plain(line: str) -> str:
         text = cut
     if not text.startswith("{"):
         return _BEFORE_VLLM.sub("", text)
-    words = _message(text)
+    words = _message(text, levels=levels)
     return words if words == text else "\n".join(plain(one) for one in words.split("\n"))
 
 
@@ -84,12 +94,16 @@ def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
 
     Of a very long log repetitions are left out. One that shows its newest line first is turned round.
     """
-    kept = [(number, _COLOUR.sub("", line[:_RAW])) for number, line in digest(lines)]
+    kept = unwrapped([(number, _COLOUR.sub("", line[:_RAW])) for number, line in digest(lines)])
     others = foreign([line for _, line in kept])
     kept = [(number, "" if n in others else line) for n, (number, line) in enumerate(kept)]
     if before := carriers(line for _, line in kept):
         kept = [(number, before.sub("", line, count=1)) for number, line in kept]
-    records = [(number, unfolded(plain(line)).split("\n")) for number, line in kept]
+    levels = not any(_carries_levels(line) for _, line in kept)
+    records = [(number, unfolded(plain(line, levels=levels)).split("\n")) for number, line in kept]
+    json_lines = [n for n, (_, line) in enumerate(kept) if line.startswith("{")]
+    if inner := carriers(text for n in json_lines for text in records[n][1]):
+        records = [(number, [inner.sub("", text, count=1) for text in texts]) for number, texts in records]
     if upwards([text for _, texts in records for text in texts], owner):
         records.reverse()
     return [(number, _bounded(text)) for number, texts in records for text in texts]
@@ -114,7 +128,14 @@ def owner(line: str) -> str:
     return name
 
 
-def _message(text: str) -> str:
+def _carries_levels(line: str) -> bool:
+    """Whether a record of JSON has a level beside words that begin as vLLM's, or Python's, own lines do."""
+    text = line.lstrip()
+    words = _message(text, levels=False).partition("\n")[0] if text.startswith("{") else ""
+    return begins(words) or bool(_REFUSED.match(words))
+
+
+def _message(text: str, *, levels: bool) -> str:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
@@ -124,7 +145,8 @@ def _message(text: str) -> str:
     words = next((record[key] for key in _MESSAGE_KEYS if isinstance(record.get(key), str)), text)
     words = _COLOUR.sub("", words).rstrip()
     level = record.get("level", record.get("levelname", record.get("severity", "")))
-    if isinstance(level, str) and level.upper() in _KNOWN_LEVELS and words != text:
-        words = f"{level.upper()} {words}"
+    named = level.upper() if levels and isinstance(level, str) else ""
+    if named in _KNOWN_LEVELS and words != text:
+        words = f"{named} {words}"
     raised = next((record[key] for key in _TRACE_KEYS if isinstance(record.get(key), str)), "")
     return f"{words}\n{raised.rstrip()}" if raised else words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.logtext import owner, unprefixed
@@ -31,6 +31,9 @@ WRAPPER = re.compile(
 #: engine's own threads.
 _ASIDE = re.compile(r"^Exception (?:in thread (?!.*\(process_)|ignored in\b)")
 _FOLLOWING = 12
+#: Pydantic's first line says nothing; the second is the error of who was asked.
+_REFUSED = "validation error"
+_QUOTES = re.compile(r"Worker failed with error ['\"](?P<said>.+?)['\"]?(?:, please check|\Z)", re.DOTALL)
 #: A line of another's own: what it says is not of the error before it.
 _NEXT = re.compile(r"^(?:\[rank\d+\]:\s?)?\[[WEIF]\d{3,4} |^\S+Warning: |^warnings\.warn")
 #: A traceback that is logged calmly was handled.
@@ -60,7 +63,9 @@ class Raised:
     @property
     def wrapper(self) -> bool:
         """Whether it only says that something else failed, or stopped nothing."""
-        return self.aside or bool(WRAPPER.search(f"{self.error}: {self.text.partition(chr(10))[0]}"))
+        said = self.text.split("\n", 2)
+        words = " ".join(said[: 2 if _REFUSED in said[0] else 1])
+        return self.aside or bool(WRAPPER.search(f"{self.error}: {words}"))
 
 
 def raised(lines: Sequence[str]) -> list[Raised]:
@@ -84,6 +89,16 @@ def raised(lines: Sequence[str]) -> list[Raised]:
         elif text.startswith("Traceback (most recent call last)"):
             frames[process] = []
     return found
+
+
+def quoted(errors: Sequence[Raised]) -> Sequence[Raised]:
+    """The errors that wrappers quote, when there are but wrappers: the rest of a log that was cut."""
+    if not errors or not all(one.wrapper for one in errors):
+        return errors
+    return [
+        replace(one, text=found["said"], frames=()) if (found := _QUOTES.search(one.text)) else one
+        for one in errors
+    ]
 
 
 def root(lines: Sequence[str]) -> Raised | None:

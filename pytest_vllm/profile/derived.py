@@ -8,6 +8,7 @@ K bytes of KV cache per token, W bytes of weights that a step reads.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -102,7 +103,18 @@ class Figures:
         """
         split = self.devices * self.stages
         own = (self.model.weights - self.model.expert_bytes + self._repeated) / split
-        return own + self.model.expert_bytes / (self.sharing * self.stages) + self._adapters + self._drafting
+        experts = self.model.expert_bytes * self._padding / (self.sharing * self.stages)
+        return own + experts + self._adapters + self._drafting
+
+    @property
+    def _padding(self) -> float:
+        """How much larger experts in MXFP4 are held than stored: kernels take whole tiles of 256 by 128."""
+        model, kind = self.model, self.model.expert_quantization or self.model.quantization
+        stored = 3 * model.layers * model.experts * model.hidden * model.intermediate
+        if kind != "mxfp4" or not model.expert_params or abs(stored / model.expert_params - 1) > 0.02:
+            return 1.0
+        width = model.intermediate / (1 if self.args.get("enable-expert-parallel") else self.devices)
+        return _tiles(model.hidden, 256) * _tiles(width, 128) / (model.hidden * width)
 
     @property
     def _repeated(self) -> float:
@@ -333,6 +345,10 @@ class Figures:
             "aggregate-tok-s": _rounded(self.aggregate_ceiling(self.max_num_seqs)),
             "prefill-tok-s": _rounded(self.prefill_ceiling()),
         }
+
+
+def _tiles(width: float, tile: int) -> int:
+    return -(-math.ceil(width) // tile) * tile
 
 
 def _number(value: object, default: float = 4.0) -> float:

@@ -119,7 +119,13 @@ def _latent(count: int, config: dict[str, Any]) -> Iterable[CacheLayers]:
     yield CacheLayers(kind="sparse-mla" if sparse else "mla", layers=count, width=width)
     if sparse:
         scales = -(-sparse // _SCALED) * _FLOAT32
-        yield CacheLayers(kind="index", layers=count, width=sparse + scales)
+        yield CacheLayers(kind="index", layers=_indexed(count, config), width=sparse + scales)
+
+
+def _indexed(count: int, config: dict[str, Any]) -> int:
+    """How many layers keep an index of their own; others take that of the layer before (GLM-5.2)."""
+    own = config.get("indexer_types") or config.get("index_topk_pattern") or ()
+    return sum(one in ("full", "F") for one in own[:count]) or count
 
 
 def _linear_state(config: dict[str, Any]) -> int:

@@ -141,7 +141,8 @@ class Draft:
     def _left_to_the_shell(self) -> None:
         """Nothing that only a shell that runs would know gets into a profile: it is refused, or left out."""
         for key in ("image", "command", "entrypoint"):
-            if found := unrun_in(str(self.server.get(key, ""))):
+            value = self.server.get(key, "")
+            if found := unrun_in(" ".join(map(str, value)) if isinstance(value, list) else str(value)):
                 what = f"{key} is {found}, which the shell runs and an importer does not"
                 raise self.origin.problem(self._line(("server", key)), what, "write its value in its place")
         for path, table in ((("server", "env"), self.env), (("server",), self.server), ((), self.deployment)):

@@ -112,6 +112,7 @@ BY_SUFFIX = {
     "makefile": "makefile",
     "mk": "makefile",
     "justfile": "just",
+    "just": "just",
     "ps1": "powershell",
     "bat": "powershell",
     "cmd": "powershell",
@@ -158,11 +159,19 @@ BY_TEXT = {
         r"|\S[ \t]+[`^][ \t]*\n[ \t]+-",  # lines that go on as those of PowerShell and cmd do
         _MULTI | re.IGNORECASE,
     ),
+    "workflow": re.compile(r"^jobs:[ \t]*$(?=[\s\S]*^[ \t]+(?:runs-on|uses):)", _MULTI),
+    "devcontainer": re.compile(
+        r'\A\s*(?:\{|//)[\s\S]*"(?:post(?:Start|Create|Attach)Command|runArgs|remoteUser)"\s*:'
+    ),
     "template": re.compile(
         r"\{\{-?\s*(?:\.Values|\.Release|\.Chart|include\b|if\b|range\b|with\b|define\b|template\b)"
     ),
     "jinja": re.compile(r"\{%-?\s*\w+"),
     "makefile": re.compile(r"^\.PHONY\s*:|^[A-Za-z][\w.-]*:[^\n=]*\n\t\S", _MULTI),
+    "just": re.compile(
+        r"^(?:set [\w-]+|[A-Za-z_][\w-]*) *:= *\S(?=[\s\S]*^@?[A-Za-z_][\w-]*[^\n:]*:[^\n=]*\n[ \t]+\S)",
+        _MULTI,
+    ),
     "log": re.compile(
         r"\A(?:\S+ +\| )?(?:\([^)\n]*\) )?(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d"
     ),

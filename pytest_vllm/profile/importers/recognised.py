@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import supervisord, systemd
 from pytest_vllm.profile.importers.looks import BY_SUFFIX, BY_TEXT, OTHERS
+from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.yamlkinds import kind_of_yaml
+from pytest_vllm.profile.importers.yamlnodes import documents
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
@@ -43,6 +45,8 @@ def _by_name(origin: Origin) -> str:
     kind = whole or BY_SUFFIX.get(_suffix(origin), "")
     if kind == "python" and _MODAL.search(origin.text):
         kind = "modal"
+    if kind == "hcl" and BY_TEXT["nomad"].search(origin.text):
+        kind = "nomad"
     if kind in ("", "ini"):  # supervisord's own end in .conf, as many others do
         shell = _SHELL.match(origin.text)
         kind = "supervisord" if supervisord.SECTION.search(origin.text) and not shell else kind
@@ -57,9 +61,20 @@ def _by_text(origin: Origin) -> str:
     if systemd.SECTION.search(text):
         return "systemd"
     name = next((name for name, pattern in BY_TEXT.items() if pattern.search(text)), "")
+    if name == "jinja" and (kind := _whole(origin)):
+        return kind
     if name:
         return _unless_read(origin, name)
     return "shell" if _suffix(origin) in ("sh", "bash") else ""  # what it writes is not what it is
+
+
+def _whole(origin: Origin) -> str:
+    """The kind of YAML that is read as it stands: a template in it is but a text, such as a chat template."""
+    try:
+        kind = kind_of_yaml(origin) if documents(origin) else ""
+    except ImportProblem:
+        return ""
+    return "" if kind in OTHERS else kind
 
 
 def _by_keys(origin: Origin, suffix: str, forms: str) -> str:

@@ -194,7 +194,8 @@ def _distinct(found: list[Start]) -> list[Start]:
     known: dict[object, Start] = {}
     for one in found:
         env = tuple((name, value.text) for name, value in one.state.environment().items())
-        known.setdefault((tuple(one.texts), env, tuple(one.prefix.env)), one)
+        before = tuple((name, value.text) for name, (value, _) in one.prefix.env.items())
+        known.setdefault((tuple(one.texts), env, before), one)
     return list(known.values())
 
 

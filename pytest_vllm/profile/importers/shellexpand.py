@@ -31,9 +31,11 @@ _OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@")
 _BRACES = re.compile(r"(?<![$\\])\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
 _QUOTED = re.compile(r"""\$?'[^']*'|"(?:\\.|[^"\\])*"|\\.|\$\{[^}]*\}|\$\([^)]*\)""", re.DOTALL)
 _QUOTES = ("string", "raw_string", "ansi_c_string", "command_substitution")
+#: A whole array, or all arguments: empty is the same as not set.
+_WHOLE = re.compile(r"\$\{(?:\w+\[[@*]\]|[@*])")
 _NOT_WORKED_OUT = "is not worked out by an importer"
 _BARE = ("word", "concatenation", "brace_expression", "command_name")
-_PURE = ("pwd", "dirname", "basename", "realpath", "readlink", "echo", "printf", "cd")
+_PURE = ("pwd", "dirname", "basename", "realpath", "readlink", "echo", "printf", "cd", "which", "command")
 
 
 class Expander:
@@ -134,9 +136,9 @@ class Expander:
         return int(node.start_byte) + (len(text) - len(re.sub(rb"\A(?:\s|\\\n)+", b"", text)))
 
     def _none(self, node: Node) -> bool:
-        """Whether this is `"$@"` or `"${A[@]:1}"` of nothing, which is not a word at all."""
-        pattern = r"\$(?:@|\{@(?::[ \d:]+)?\}|\{\w+\[@\](?::[ \d:]+)?\})"
-        if re.fullmatch(pattern, self.script.text(node)) is None:
+        """Whether this is `"$@"`, `"${A[@]:1}"` or `"${A[@]+…}"` of nothing, which is not a word at all."""
+        pattern = r"\$(?:@|\{(?:@|\w+\[@\])(?::[ \d:]+|:?\+.*)?\})"
+        if re.fullmatch(pattern, self.script.text(node), re.DOTALL) is None:
             return False
         return not list(self._expansion(node, quoted=True, secret=False))
 
@@ -199,7 +201,7 @@ class Expander:
         if operator and known.unknown and not self.state.unset(known):
             yield Part(known, quoted)  # whether it is set is not known either
             return
-        has = name in self.state.values or not self.state.unset(known)  # `A=$A` sets A, to whatever it is
+        has = self._has(node, name, known)
         given = known.text != "" if operator.startswith(":") else has
         last = operator[-1:]
         if last in ("-", "=") and operator:
@@ -223,6 +225,11 @@ class Expander:
             yield Part(known, quoted)
         else:
             yield Part(self._changed(node, known, operator, rest), quoted)
+
+    def _has(self, node: Node, name: str, known: Value) -> bool:
+        if _WHOLE.match(self.script.text(node)):
+            return bool(self.state.several(name))
+        return name in self.state.values or not self.state.unset(known)  # `A=$A` sets A, to whatever it is
 
     def _within(self, node: Node, *, quoted: bool, secret: bool = False) -> Iterator[Part]:
         """The word behind `:-` or `:+`: it is split at its own blanks, unless either of them is quoted."""
@@ -336,8 +343,9 @@ class Expander:
         if name == "basename" and given:
             base = posixpath.basename(first.text.rstrip("/"))
             return first.cut(base.removesuffix(given[1].text) if len(given) > 1 else base)
-        if name in ("realpath", "readlink", "cd") and len(given) == 1:
-            return first.cut(posixpath.normpath(posixpath.join(where, first.text)))
+        if name in ("which", "command", "realpath", "readlink", "cd") and len(given) == 1:
+            found = name in ("which", "command")  # a name is found as its path is
+            return first if found else first.cut(posixpath.normpath(posixpath.join(where, first.text)))
         return None
 
     def _not_run(self, node: Node, why: str) -> Value:

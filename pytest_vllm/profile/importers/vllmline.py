@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.draft import Draft
 
 _MODULE = re.compile(r"vllm(?:\.\w+)*\.(?:openai\.api_server|cli\.main|scripts)")
+#: Commands of vLLM's that start no server.
+_CLIENTS = {"bench", "chat", "complete", "run-batch", "collect-env"}
 _INTEGER = re.compile(r"[+-]?\d+")
 _SEVERAL = ("list", "append", "kv-list")
 #: Lists whose entries are names, digits or not.
@@ -36,7 +38,11 @@ def program_length(words: Sequence[str]) -> int:
     for at, word in enumerate(words):
         if PurePosixPath(word).name == "vllm" and words[at + 1 : at + 2] == ["serve"]:
             return at + 2
-        if _MODULE.fullmatch(word) and words[at - 1 : at] == ["-m"]:
+        if (
+            _MODULE.fullmatch(word)
+            and words[at - 1 : at] == ["-m"]
+            and not _CLIENTS & {*words[at + 1 : at + 2]}
+        ):
             return at + (2 if words[at + 1 : at + 2] == ["serve"] else 1)
         if word.endswith("vllm/entrypoints/openai/api_server.py"):
             return at + 1

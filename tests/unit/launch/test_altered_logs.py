@@ -151,6 +151,26 @@ def squashed(lines: list[str]) -> list[str]:
     return folded(lines, lambda block: "ERROR: " + " ".join(line.strip() for line in block))
 
 
+def streamed(lines: list[str]) -> list[str]:
+    """As collectors write them that give everything of one stream the same level."""
+    return [json.dumps({"level": "info", "message": line}) for line in lines]
+
+
+def by_ray(lines: list[str]) -> list[str]:
+    """As older versions of Ray show what their actors say."""
+    return [f"(pid=812, ip=10.0.0.7) {line}" for line in lines]
+
+
+def moved_in(lines: list[str]) -> list[str]:
+    """As a list in a thread shows them."""
+    return [f"    {line}" for line in lines]
+
+
+def broken_at_80(lines: list[str]) -> list[str]:
+    """As they are copied from a terminal of 80 columns."""
+    return [line[at : at + 80] for line in lines for at in range(0, len(line), 80)]
+
+
 #: What carries a log, and changes none of its lines' meaning.
 CARRIED = (
     coloured,
@@ -168,9 +188,13 @@ CARRIED = (
 )
 
 
+#: What collectors and pastes do to one, and what needs more than a few lines to be seen.
+PASTED = (streamed, by_ray, moved_in, broken_at_80)
+
+
 @pytest.mark.parametrize(
     "alter",
-    [*CARRIED, recorded, quoted, headless, barred, backwards, escaped_in_one, squashed],
+    [*CARRIED, *PASTED, recorded, quoted, headless, barred, backwards, escaped_in_one, squashed],
     ids=lambda one: one.__name__,
 )
 def test_altered_logs(alter: Callable[[list[str]], list[str]]) -> None:

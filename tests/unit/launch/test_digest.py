@@ -43,9 +43,9 @@ def test_work_does_not_grow_with_repetitions(monkeypatch: pytest.MonkeyPatch) ->
     read: list[int] = []
     plain = logtext.plain
 
-    def counted(line: str) -> str:
+    def counted(line: str, *, levels: bool = True) -> str:
         read.append(1)
-        return plain(line)
+        return plain(line, levels=levels)
 
     monkeypatch.setattr(logtext, "plain", counted)
     counts = []
