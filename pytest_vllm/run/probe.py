@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SIMULATED = "x-pytest-vllm-sim"
 
+#: How the metrics of a server begin that drafts tokens; others have none of them.
+DRAFTED = "vllm:spec_decode"
 #: Seconds within which a server has ended whose engine has died.
 DYING = 10.0
 #: Bytes of a model's name, or of a version, that is taken for one.
@@ -92,7 +94,8 @@ async def probe(
             raise _hanging(ask.hung, await ask.get("/health"), url)
         if described:
             described(await ask.get("/openapi.json"))
-        return replace(server, capabilities=found, named_by_id=ask.named_by_id)
+        drafts = bool(args.get("speculative-config")) or DRAFTED in metrics.text
+        return replace(server, capabilities=found, named_by_id=ask.named_by_id, drafts=drafts)
 
 
 async def _death(ended: Callable[[], BootError | None]) -> BootError | None:

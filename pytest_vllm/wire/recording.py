@@ -144,8 +144,11 @@ class Recording:
     def deltas(self) -> list[Any]:
         """The JSON objects of a stream: events that are JSON, without `[DONE]`.
 
-        Raises Undecided when an event is not JSON (`stream.framing.json` is the check that says so).
+        Raises Undecided when an event is not JSON (`stream.framing.json` is the check that says so), and when
+        time ran out before its end: what had come by then is no answer (`answers.complete` judges that).
         """
+        if self.failure is not None and (self.failure.slow or self.failure.ours):
+            raise Undecided(f"{self.key} was not read to its end: {self.error}")
         try:
             return [event.json for event in self.events if not event.is_done]
         except ValueError as error:

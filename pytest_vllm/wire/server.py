@@ -42,6 +42,7 @@ class Server:
         api_key: the key requests carry; never printed.
         models: every id that `/v1/models` lists.
         named_by_id: whether its log probabilities name tokens by their ids (`--return-tokens-as-token-ids`).
+        drafts: whether it decodes speculatively, by its arguments or, where nobody knows them, its metrics.
         access: what was said about the way to it: authorities, client certificate, proxy.
     """
 
@@ -58,6 +59,7 @@ class Server:
     api_key: str | None = field(default=None, repr=False)
     models: tuple[str, ...] = ()
     named_by_id: bool = False
+    drafts: bool = False
     access: Access = field(default_factory=Access, repr=False)
 
     @property

@@ -92,15 +92,13 @@ def _tokens(one: Recording) -> int:
     return max(map(int, billed)) if billed else len(str(asked)) + int(asked.get("max_tokens") or 0)
 
 
-def findable(tokens: int, size: int, server: Server, config: Recording) -> tuple[int, ...]:
+def findable(tokens: int, size: int, server: Server) -> tuple[int, ...]:
     """How many tokens of a prompt that was computed before a request finds.
 
     All full blocks but for the last token, which has to be computed; a drafting model may cost one more.
-    That there is one is said by the arguments, or by the metrics of a server whose arguments nobody knows.
     """
     whole = (tokens - 1) // size * size
-    drafted = server.args.get("speculative-config") or "vllm:spec_decode" in config.text
-    return (whole, max(whole - size, 0)) if drafted else (whole,)
+    return (whole, max(whole - size, 0)) if server.drafts else (whole,)
 
 
 def cached_tokens(recording: Recording) -> int:

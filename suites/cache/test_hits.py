@@ -40,7 +40,7 @@ def test_hits(vllm_server: Server, cache_config: Recording, cache_warm: Recordin
     """A prompt that was answered before is found in the cache."""
     size, found = block(cache_config), hits(cache_warm)
     observe("found of a repeated prompt", f"{found} of {length(cache_warm)} tokens, blocks of {size}")
-    need(findable(length(cache_warm), size, vllm_server, cache_config)[-1] > 0, "the prompt fills no block")
+    need(findable(length(cache_warm), size, vllm_server)[-1] > 0, "the prompt fills no block")
 
     assert found > 0, f"none of {length(cache_warm)} tokens, blocks of {size}"
 
@@ -49,7 +49,7 @@ def test_hits(vllm_server: Server, cache_config: Recording, cache_warm: Recordin
 def test_exact(vllm_server: Server, cache_config: Recording, cache_again: Recording) -> None:
     """Of a repeated prompt every full block is found, but for the last token."""
     size, found = block(cache_config), hits(cache_again)
-    right = findable(length(cache_again), size, vllm_server, cache_config)
+    right = findable(length(cache_again), size, vllm_server)
     need(found, "nothing is found at all")
 
     assert found in right, f"{found} of {length(cache_again)} tokens, blocks of {size}, {right[0]} expected"
@@ -61,7 +61,7 @@ def test_longer(
 ) -> None:
     """The next turn of a conversation finds all full blocks of the one before."""
     size, found = block(cache_config), hits(cache_longer)
-    right = findable(length(cache_again) + 1, size, vllm_server, cache_config)
+    right = findable(length(cache_again) + 1, size, vllm_server)
     need(hits(cache_again), "nothing is found even of the same prompt")
 
     assert found >= right[-1], f"{found} tokens, {right[-1]} of the turn before fill blocks of {size}"
@@ -138,9 +138,7 @@ def test_beside(vllm_server: Server, vllm_recordings: Recordings, cache_config: 
     size = block(cache_config)
     answered = [r for r in vllm_recordings.of("cache.beside[") if r.status == 200]
     need(answered, "no request was answered")
-    counts = [
-        (r.key, cached_tokens(r), findable(length(r), size, vllm_server, cache_config)[-1]) for r in answered
-    ]
+    counts = [(r.key, cached_tokens(r), findable(length(r), size, vllm_server)[-1]) for r in answered]
     observe(
         "found by several at once", f"{sum(n for _, n, _ in counts)} of {sum(map(length, answered))} tokens"
     )

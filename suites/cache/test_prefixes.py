@@ -21,7 +21,7 @@ def test_rung(
     """A block of a repeated prompt is found once a token follows it, not before."""
     size = block(cache_config)
     tokens, found = length(cache_rung_warm), cached_tokens(cache_rung_warm)
-    right = findable(tokens, size, vllm_server, cache_config)
+    right = findable(tokens, size, vllm_server)
     need(cache_rung_cold.status == 200, f"at first it was answered with {cache_rung_cold.status}")
     need(right[0] == cache_rung["found"] * size, "the prompt does not have the length that is asked for")
     observe(cache_rung.id, f"{found} of {tokens} tokens, blocks of {size}")
@@ -46,7 +46,7 @@ def test_turns(  # noqa: PLR0917 - pytest passes them by name
         answer = answered(before)
         need(answer, f"{before.key} tells no token ids")
         # the last token of an answer was handed out and never computed
-        right = findable(length(before) + len(answer), size, vllm_server, cache_config)
+        right = findable(length(before) + len(answer), size, vllm_server)
         found = cached_tokens(now)
         observe(f"{cache_agent.id}: {now.key}", f"{found} of {length(now)} tokens")
         if found < right[-1] and room - length(now) < (others := between(vllm_recordings, before, now)):

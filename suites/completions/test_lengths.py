@@ -52,7 +52,7 @@ def test_min_tokens(completions_min_tokens: Recording) -> None:
 @check("completions.min-tokens.exact", MUST, spec="fault:vllm-project/vllm/pull/46243", needs=FORCED)
 def test_min_tokens_exact(completions_min_tokens_exact: Recording, vllm_server: Server) -> None:
     """What ends a completion is kept back for `min_tokens` tokens and no longer."""
-    only_if(not vllm_server.args.get("speculative-config"), "drafted tokens are not held to it")
+    only_if(not vllm_server.drafts, "drafted tokens are not held to it")
     asked, refused = completions_min_tokens_exact.request.json, completions_min_tokens_exact.status == 400
     only_if(not refused, f"the bias is refused: {completions_min_tokens_exact.text[:120]}")
     body = completions_min_tokens_exact.ok

@@ -20,7 +20,7 @@ VLLM = "vllm:serving/openai_compatible_server/"
 @check("oracle.end.allowed", MUST, spec=VLLM, exchanges=["*"])
 def test_allowed(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """No answer ends by itself that must not, or by a stop string that was not given."""
-    drafted = bool(vllm_server.args.get("speculative-config"))
+    drafted = vllm_server.drafts
     strings = vllm_server.at_least("0.11.0")  # before, a stop string ended an answer however short it was
     rows = [
         (one, choice)

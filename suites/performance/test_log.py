@@ -52,7 +52,7 @@ def test_no_fallback(vllm_log: Log) -> None:
 @check("performance.log.graphs", MUST, spec="fault:vllm-project/vllm/issues/49547", family=ENVIRONMENT)
 def test_graphs(vllm_server: Server, vllm_log: Log) -> None:
     """Drafting does not cost the full CUDA graphs."""
-    only_if(vllm_server.args.get("speculative-config"), "nothing is drafted")
+    only_if(vllm_server.drafts, "nothing is drafted")
     only_if(not vllm_server.args.get("enforce-eager"), "--enforce-eager is set")
     lines = found(vllm_log, GRAPHS)
 

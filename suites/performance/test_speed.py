@@ -66,7 +66,7 @@ def test_possible(
 ) -> None:
     """No stream decodes faster than the memory can be read."""
     only_if(vllm_figures, "the profile names no hardware and model")
-    only_if(not vllm_server.args.get("speculative-config"), "drafted tokens may come faster")
+    only_if(not vllm_server.drafts, "drafted tokens may come faster")
     ceiling = vllm_figures.decode_ceiling() if vllm_figures else 0.0
     rates = decode_rates((performance_first, performance_second, performance_third))
 

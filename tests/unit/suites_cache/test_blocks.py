@@ -13,7 +13,7 @@ from suites.cache.exchanges import block_size
 from suites.cache.scrapes import between, block, findable
 
 PLAIN = Server("http://127.0.0.1:8000", "m")
-DRAFTING = Server("http://127.0.0.1:8000", "m", args={"speculative-config": {"method": "ngram"}})
+DRAFTING = Server("http://127.0.0.1:8000", "m", drafts=True)
 
 
 def scrape(**labels: str) -> str:
@@ -30,17 +30,11 @@ def config(text: str) -> Recording:
     [(53, 16, 48), (49, 16, 48), (48, 16, 32), (16, 16, 0), (1, 16, 0), (389, 128, 384)],
 )
 def test_the_last_token_is_always_computed(tokens: int, size: int, right: int) -> None:
-    assert findable(tokens, size, PLAIN, config(scrape(block_size="16"))) == (right,)
+    assert findable(tokens, size, PLAIN) == (right,)
 
 
 def test_drafting_may_cost_a_block() -> None:
-    assert findable(53, 16, DRAFTING, config(scrape(block_size="16"))) == (48, 32)
-
-
-def test_the_metrics_of_an_attached_server_say_that_it_drafts() -> None:
-    told = f"{scrape(block_size='16')}# TYPE vllm:spec_decode_num_drafts_total counter\n"
-
-    assert findable(53, 16, PLAIN, config(told)) == (48, 32)
+    assert findable(53, 16, DRAFTING) == (48, 32)
 
 
 def test_what_others_took_in_between_is_counted() -> None:
