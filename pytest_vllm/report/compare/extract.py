@@ -12,6 +12,7 @@ from pytest_vllm.decide.baseline import Baseline
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report.compare import answers, surface
 from pytest_vllm.report.compare.fields import Kinds
+from pytest_vllm.wire.failure import HELD_UP, TOO_BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,7 +76,8 @@ def verdicts(results: Iterable[Result]) -> dict[str, Any]:
     """The verdicts of one profile.
 
     `verdicts`: level -> verdict -> check -> cases; `families` of checks that are not of conformance; `facts`:
-    the requirements that do not hold.
+    the requirements that do not hold; `held`: checks that are undecided since the
+    asking machine was busy.
     """
     rows = list(results)
     levels = sorted({str(row.level) for row in rows})
@@ -86,7 +88,13 @@ def verdicts(results: Iterable[Result]) -> dict[str, Any]:
             for level in levels
         },
         "facts": {row.check: row.fact for row in rows if row.verdict in TOLD},
+        "held": sorted(row.check for row in rows if row.verdict is Verdict.UNDECIDED and _held(row.reason)),
     }
+
+
+def _held(reason: str) -> bool:
+    """Whether a check was not judged for what the asking machine did, not the server."""
+    return HELD_UP in reason or TOO_BUSY in reason
 
 
 def assembled(run: Mapping[str, Any], profiles: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,9 @@ def _changed(
     if was in HOLDS and now not in HOLDS:
         change = "broken"
         weight = _weight(now, after["families"].get(_base(check), ""), level)
-        if after["identity"]["simulated"] and weight is Weight.SPEED and now is not Verdict.FAIL:
+        if now is Verdict.UNDECIDED and check in after.get("held", ()):
+            weight = Weight.INFO  # the machine that asked was busy: that says nothing of the server
+        elif after["identity"]["simulated"] and weight is Weight.SPEED and now is not Verdict.FAIL:
             weight = Weight.INFO  # the times of a simulator are this machine's
     elif was in WRONG and now in HOLDS:
         change = "fixed"

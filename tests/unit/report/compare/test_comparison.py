@@ -10,12 +10,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_vllm.decide.verdict import Verdict
+from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
 from pytest_vllm.report.compare import comparison
 from pytest_vllm.report.compare.comparison import NotComparableError, compare
 from pytest_vllm.report.compare.difference import AREAS, ORDER
+from pytest_vllm.report.compare.extract import verdicts
 from pytest_vllm.report.compared import markdown, text
 from pytest_vllm.report.compared_page import page
+from pytest_vllm.wire.failure import HELD_UP, TOO_BUSY
 from tests.unit.report.compare.runs import chat, part_of, run_of, scrape
 
 P = ("p", "p")
@@ -53,6 +55,26 @@ def test_other_weights_leave_answers_out() -> None:
     found = compare(run_of(part_of(path="/a")), run_of(part_of(path="/b")), P)
 
     assert "other weights" in found["not_compared"]["answers"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "weight"),
+    [
+        (f"{HELD_UP} for 3.4 s: no response came", "for information"),
+        (f"{TOO_BUSY}: load 9; 502", "for information"),
+        ("the server answered 503", "behaviour"),
+    ],
+)
+def test_what_the_asking_machine_kept_from_being_judged_is_no_difference_of_the_server(
+    reason: str, weight: str
+) -> None:
+    row = Result(
+        "a.one", Level.MUST, Family.CONFORMANCE, Verdict.UNDECIDED, "a.one holds.", profile="p", reason=reason
+    )
+    found = compare(run_of(part_of()), run_of(part_of() | verdicts([row])), P)
+
+    (one,) = [each for each in found["differences"] if each["area"] == "verdicts"]
+    assert (one["weight"], one["change"]) == (weight, "broken")
 
 
 @pytest.mark.parametrize(
