@@ -8,7 +8,7 @@ from pytest_vllm.decide.baseline import HOLDS, WRONG
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.facts.faults import faults_of_check
 from pytest_vllm.report.compare.difference import Difference, Weight
-from pytest_vllm.report.compare.extract import spread
+from pytest_vllm.report.compare.extract import of_this_machine, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ def _changed(
     if was in HOLDS and now not in HOLDS:
         change = "broken"
         weight = _weight(now, after["families"].get(_base(check), ""), level)
-        if now is Verdict.UNDECIDED and check in after.get("held", ()):
+        if now is Verdict.UNDECIDED and (check in after.get("held", ()) or of_this_machine(why)):
             weight = Weight.INFO  # the machine that asked was busy: that says nothing of the server
         elif after["identity"]["simulated"] and weight is Weight.SPEED and now is not Verdict.FAIL:
             weight = Weight.INFO  # the times of a simulator are this machine's
