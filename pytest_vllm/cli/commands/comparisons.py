@@ -101,6 +101,7 @@ def _profiles(before: dict[str, Any], after: dict[str, Any], wanted: str) -> tup
     "history",
     argument("PROFILE", "the profile's name"),
     option("--last", "N", "only so many runs (default 30)", type=int, default=30),
+    option("--html", "FILE", "write all of them as a page, with a plot of each figure", type=Path),
     JSON,
     REPORTS,
 )
@@ -130,6 +131,10 @@ def history(given: Namespace) -> int:
         found = past.changed(table)
     except DAMAGED as error:
         raise UsageError(_damaged(f"an extract in {folder / given.profile}", error)) from None
+    if given.html:
+        from pytest_vllm.report.past_page import page
+
+        given.html.write_text(page(given.profile, table, past.columns(table), found), "utf-8")
     if given.json:
         print_json({"profile": given.profile, "runs": table, "changes": found})
         return 0
