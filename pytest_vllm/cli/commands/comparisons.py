@@ -26,6 +26,7 @@ REPORTS = option(
     option("--profile", "NAME", "which profile, where a run is of several"),
     option("--html", "FILE", "write the comparison as a page", type=Path),
     option("--markdown", "FILE", "write it as Markdown, - for standard output", type=Path),
+    option("--yaml", "FILE", "write it as a conformance report in YAML", type=Path),
     flag("--all", "print differences that are for information too"),
     JSON,
     REPORTS,
@@ -54,6 +55,10 @@ def compare(given: Namespace) -> int:
         from pytest_vllm.report.compared_page import page
 
         given.html.write_text(page(document), "utf-8")
+    if given.yaml:
+        from pytest_vllm.report.compared_yaml import report
+
+        given.yaml.write_text(report(document), "utf-8")
     if given.markdown and str(given.markdown) != "-":
         given.markdown.write_text(markdown(document), "utf-8")
     if given.json:

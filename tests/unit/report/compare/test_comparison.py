@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
 from pytest_vllm.report.compare import comparison
@@ -17,6 +18,7 @@ from pytest_vllm.report.compare.difference import AREAS, ORDER
 from pytest_vllm.report.compare.extract import verdicts
 from pytest_vllm.report.compared import markdown, text
 from pytest_vllm.report.compared_page import page
+from pytest_vllm.report.compared_yaml import report
 from pytest_vllm.wire.failure import HELD_UP, TOO_BUSY
 from tests.unit.report.compare.runs import chat, part_of, run_of, scrape
 
@@ -178,3 +180,21 @@ def test_what_was_measured_in_turns_counts_instead_of_what_was_measured_apart() 
 
     assert [(row["figure"], row["change"]) for row in found["speeds"]] == [("ttft", "slower")]
     assert (none["speeds"], "speeds" in none["not_compared"]) == ([], True)
+
+
+def test_a_conformance_report_in_yaml() -> None:
+    one = run_of(part_of(results={"a.one": "pass", "a.two": "pass"}))
+    other = run_of(part_of(results={"a.one": "fail", "a.two": "pass"}, version="0.33.0"), "r2")
+    found = yaml.safe_load(report(compare(one, other, P)))
+    (profile,) = found["profiles"]
+
+    assert (found["kind"], found["implementation"]["version"]) == ("ConformanceReport", "0.33.0")
+    assert (found["comparedWith"]["version"], profile["result"]) == ("0.32.0", "failure")
+    assert profile["statistics"]["breaksClients"] == len(profile["breaksClients"]) == 1
+    assert profile["breaksClients"][0]["what"] == "a.one"
+
+
+def test_hostile_texts_make_no_other_yaml() -> None:
+    found = compare(run_of(part_of()), run_of(part_of(version=HOSTILE)), P)
+
+    assert yaml.safe_load(report(found))["profiles"][0]["result"] == "success"
