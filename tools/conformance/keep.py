@@ -10,11 +10,13 @@ from typing import Any
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.facts.version import Version
 from pytest_vllm.report.compare import kept
-from pytest_vllm.report.compare.extract import ExtractError, of_this_machine, spread
+from pytest_vllm.report.compare.extract import ExtractError, spread
 
 RUNS = Path(__file__).parent / "runs"
 #: Verdicts that say that a requirement does not hold: an open failure, a known one, advice.
 BROKEN = (Verdict.FAIL, Verdict.WAIVED, Verdict.ADVISORY)
+#: Share of the asked checks from which on a run is spoilt by what was not judged.
+MOST_UNDECIDED = 0.05
 #: Characters of a reason that are kept.
 LONGEST = 300
 
@@ -45,13 +47,16 @@ class Run:
         return found
 
     @property
-    def held_up(self) -> list[str]:
-        """Checks that were not judged since the machine that asked was busy."""
-        return sorted(
-            check
-            for check, (verdict, _) in self.verdicts.items()
-            if verdict == Verdict.UNDECIDED and of_this_machine(self.reasons.get(check, ""))
-        )
+    def undecided(self) -> list[str]:
+        """Checks that were not judged."""
+        found = self.verdicts.items()
+        return sorted(check for check, (verdict, _) in found if verdict == Verdict.UNDECIDED)
+
+    @property
+    def spoilt(self) -> bool:
+        """Whether so much was not judged that the run says little: the machine was busy, or it hung."""
+        asked = sum(verdict != Verdict.NOT_RUN for verdict, _ in self.verdicts.values())
+        return len(self.undecided) > MOST_UNDECIDED * asked
 
 
 def run_of(document: dict[str, Any]) -> Run:
