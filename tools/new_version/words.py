@@ -112,21 +112,7 @@ def undecided(
             "elsewhere now; teach tools/new_version where, nothing of it was taken in"
         )
     yield from doubts
-    for name in changes["routes"].added if "routes" in changes else ():
-        yield f"route {name}: which flag or variable it needs (routes.json)"
-    unlabelled = sorted(changes["metrics"].added) if "metrics" in changes else []
-    if unlabelled:
-        yield f"labels of {_count(unlabelled, 'new metric')} (metrics.json): {_listed(unlabelled)}"
-    parsers = sorted(changes["parsers"].added) if "parsers" in changes else []
-    if parsers:
-        yield (
-            f"{_count(parsers, 'new parser')} without a grammar (fixtures/parsers), model family and ids "
-            f"(parsers.json): {_listed(parsers)}"
-        )
-    for topic, file in (("logs", "logs.json"), ("startup-errors", "startup-errors.json")):
-        gone = changes[topic].removed if topic in changes else []
-        if gone:
-            yield f"how vLLM words it now, or that it is gone ({file}): {_listed(gone)}"
+    yield from _described(changes)
     for path, text in waivers.items():
         ends, reach = _bounds(text, version)
         if ends:
@@ -149,3 +135,23 @@ def _bounds(text: str, version: str) -> tuple[int, int]:
         ends += end == here
         reach += end > here
     return ends, reach
+
+
+def _described(changes: Mapping[str, Change]) -> Iterator[str]:
+    """What is new or gone of which the sources do not say all that is kept."""
+    new = {topic: sorted(change.added) for topic, change in changes.items()}
+    for name in new.get("routes", ()):
+        yield f"route {name}: which flag or variable it needs (routes.json)"
+    if metrics := new.get("metrics"):
+        yield f"labels of {_count(metrics, 'new metric')} (metrics.json): {_listed(metrics)}"
+    if parsers := new.get("parsers"):
+        yield (
+            f"{_count(parsers, 'new parser')} without a grammar (fixtures/parsers), model family and ids "
+            f"(parsers.json): {_listed(parsers)}"
+        )
+    asked = [name for name in new.get("fields", ()) if name.partition(".")[0].endswith("Request")]
+    if asked:
+        yield f"{_count(asked, 'new request field')}: sent, or why not (facts/reach.toml): {_listed(asked)}"
+    for topic, file in (("logs", "logs.json"), ("startup-errors", "startup-errors.json")):
+        if gone := changes[topic].removed if topic in changes else []:
+            yield f"how vLLM words it now, or that it is gone ({file}): {_listed(gone)}"

@@ -198,3 +198,15 @@ def test_hostile_texts_make_no_other_yaml() -> None:
     found = compare(run_of(part_of()), run_of(part_of(version=HOSTILE)), P)
 
     assert yaml.safe_load(report(found))["profiles"][0]["result"] == "success"
+
+
+def test_every_other_verdict_has_its_consequence_in_words() -> None:
+    names = [verdict.value for verdict in Verdict]
+    results = {f"a.{was}-{now}": (was, now) for was in names for now in names if was != now}
+    one = run_of(part_of(results={check: was for check, (was, _) in results.items()}))
+    other = run_of(part_of(results={check: now for check, (_, now) in results.items()}))
+
+    found = [row for row in compare(one, other, P)["differences"] if row["area"] == "verdicts"]
+
+    assert len(found) == len(results)
+    assert [row["what"] for row in found if not row["means"]] == []
