@@ -37,8 +37,16 @@ class Run:
 
     @property
     def verdicts(self) -> dict[str, tuple[str, str]]:
-        """Check -> its verdict and level."""
-        return spread(self.part)
+        """Check -> its verdict and level.
+
+        What failed in a spoilt run without being known is not judged: an answer that came too late on a busy
+        machine may look like one that is wrong.
+        """
+        found = spread(self.part)
+        if not self.spoilt:
+            return found
+        doubted = {Verdict.FAIL: str(Verdict.UNDECIDED)}
+        return {check: (doubted.get(Verdict(is_), is_), level) for check, (is_, level) in found.items()}
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -55,8 +63,9 @@ class Run:
     @property
     def spoilt(self) -> bool:
         """Whether so much was not judged that the run says little: the machine was busy, or it hung."""
-        asked = sum(verdict != Verdict.NOT_RUN for verdict, _ in self.verdicts.values())
-        return len(self.undecided) > MOST_UNDECIDED * asked
+        every = [verdict for verdict, _ in spread(self.part).values()]
+        asked = len(every) - every.count(Verdict.NOT_RUN)
+        return every.count(Verdict.UNDECIDED) > MOST_UNDECIDED * asked
 
 
 def run_of(document: dict[str, Any]) -> Run:

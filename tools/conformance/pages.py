@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report.compare.comparison import compare
+from pytest_vllm.report.compare.difference import Weight
 from pytest_vllm.report.compared import markdown, of
 from pytest_vllm.report.markdown import code, plain
 from tools.conformance.keep import BROKEN, Run
@@ -151,8 +153,27 @@ def _notes(before: Run, after: Run) -> str:
 def _compared(before: Run, after: Run) -> dict[str, Any]:
     """The comparison, without what only a quiet machine could say."""
     document = compare(before.document, after.document, (_name(before), _name(after)))
-    kept = [row for row in document["differences"] if row["area"] not in ("speed", "figures", "start")]
-    return document | {"differences": kept, "speeds": [], "sizes": []}
+    spoilt = before.spoilt or after.spoilt
+    kept = [
+        row
+        for row in document["differences"]
+        if row["area"] not in ("speed", "figures", "start") and not (spoilt and _doubted(row))
+    ]
+    counts = Counter(row["weight"] for row in kept)
+    answer = {"breaks": bool(counts[Weight.BREAKS]), "counts": dict(counts), "text": _summary(counts)}
+    return document | {"differences": kept, "answer": answer, "speeds": [], "sizes": []}
+
+
+def _doubted(row: Mapping[str, Any]) -> bool:
+    """Whether a verdict is among those that a busy machine makes."""
+    return row["area"] == "verdicts" and bool(
+        {row["before"], row["after"]} & {Verdict.FAIL, Verdict.UNDECIDED}
+    )
+
+
+def _summary(counts: Mapping[str, int]) -> str:
+    first = f"{counts[Weight.BREAKS]} of the differences break clients"
+    return f"{first}, {counts[Weight.BEHAVIOUR]} are of behaviour, {counts[Weight.INFO]} for information"
 
 
 def _spoilt(run: Run) -> str:

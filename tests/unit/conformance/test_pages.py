@@ -18,8 +18,9 @@ from tools.site.links import DOCS
 if TYPE_CHECKING:
     from pathlib import Path
 
-BEFORE = {"a.one": "pass", "a.two[x]": "waived", "a.three": "undecided"}
-AFTER = {"a.one": "fail", "a.two[x]": "pass", "a.three": "pass"}
+GOOD = {f"b.{number}": "pass" for number in range(40)}
+BEFORE = GOOD | {"a.one": "pass", "a.two[x]": "waived", "a.three": "undecided"}
+AFTER = GOOD | {"a.one": "fail", "a.two[x]": "pass", "a.three": "pass"}
 
 
 def run(version: str, results: dict[str, str], **reasons: str) -> Run:
@@ -54,13 +55,11 @@ def test_every_fault_with_what_it_is_in_each_version(made: dict[str, str]) -> No
     assert "[0.2.0 to 0.3.0](conformance/0.2.0-to-0.3.0.md): 1 breaks clients, 0 of behaviour" in index
 
 
-def test_it_says_how_it_was_made_and_what_a_busy_machine_kept_from_being_judged(made: dict[str, str]) -> None:
+def test_it_says_how_it_was_made(made: dict[str, str]) -> None:
     index = made["conformance.md"]
 
-    assert "**Much of 0.2.0 was not judged**: 1 of its 3 checks" in index
-    assert "0.3.0 was not judged" not in index
-    assert "Much of 0.2.0" in made["conformance/0.2.0-to-0.3.0.md"]
-    assert "areas: a." in index
+    assert "Much of" not in "".join(made.values())
+    assert "areas: a, b." in index
     assert "CPU builds" in index
     assert "2026-11-29" in made["conformance/0.3.0.md"]
 
@@ -75,6 +74,20 @@ def test_neighbours_say_what_breaks(made: dict[str, str]) -> None:
 
     assert notes.startswith("# From vLLM 0.2.0 to 0.3.0")
     assert "a.one" in notes
+
+
+def test_a_spoilt_run_publishes_no_failure_that_is_not_known() -> None:
+    """An answer that came too late on a busy machine may look like one that is wrong."""
+    spoilt = run("0.2.0", {"a.one": "fail", "a.two": "undecided", "a.known": "waived"})
+    made = dict(pages([spoilt, run("0.3.0", {"a.one": "pass", "a.two": "pass", "a.known": "waived"})]))
+
+    assert "**Much of 0.2.0 was not judged**: 2 of its 3 checks" in made["conformance.md"]
+    assert "Much of 0.3.0" not in made["conformance.md"]
+    assert "Much of 0.2.0" in made["conformance/0.2.0-to-0.3.0.md"]
+    assert "a.one" not in made["conformance.md"]
+    assert "| `a.known` | fails, known | fails, known |" in made["conformance.md"]
+    assert "## Not judged: 2" in made["conformance/0.2.0.md"]
+    assert "a.one" not in made["conformance/0.2.0-to-0.3.0.md"]
 
 
 def test_what_is_kept_is_the_extract_with_short_reasons(tmp_path: Path) -> None:
