@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.measure.held import MARGIN
-from pytest_vllm.wire.failure import Failure
+from pytest_vllm.wire.failure import HELD_UP, TOO_BUSY, Failure
 
 if TYPE_CHECKING:
     from pytest_vllm.run.lag import Lag
@@ -82,11 +82,11 @@ def undone(recording: Recording, held: float, times: int) -> Recording:
     """The recording of what could not be done, which says so and nothing of the server."""
     came = recording.error or f"answered with {recording.status}"
     often = f", each of {times} times" if times > 1 else ""
-    why = f"this process was held up for {held:.2g} s{often}: {came}"
+    why = f"{HELD_UP} for {held:.2g} s{often}: {came}"
     return recording.with_response(status=None, error=why, failure=Failure.HELD)
 
 
 def busy(recording: Recording, strain: str) -> Recording:
     """The recording of what was cut twice while the server stood still on a machine that is too busy."""
-    why = f"the machine is too busy to judge: {strain}; {recording.error or recording.status}"
+    why = f"{TOO_BUSY}: {strain}; {recording.error or recording.status}"
     return recording.with_response(status=None, error=why, failure=Failure.HELD)

@@ -47,11 +47,13 @@ class Patience:
         hung: for one token.
         health: for `/health`.
         pause: between two questions.
+        starved: how many times as long for a token on a machine that starves its server.
         quiet: in which neither a token nor any answer came, until it is asked whether the server hangs.
     """
 
     gone: float = 10.0
     hung: float = 30.0
+    starved: float = 4.0
     health: float = 5.0
     pause: float = 0.5
     quiet: float = 60.0
@@ -236,10 +238,11 @@ class Vigil:
         """
         asked = asyncio.create_task(self._sign())
         counted = await self._tokens()
-        deadline = time.perf_counter() + self.patience.hung
+        begun, deadline = time.perf_counter(), time.perf_counter() + self.patience.hung
+        latest = begun + self.patience.hung * self.patience.starved
         health: Recording | None = None
         try:
-            while time.perf_counter() < deadline:
+            while (now := time.perf_counter()) < deadline or (now < latest and self._starved):
                 if died := await asyncio.to_thread(self.died):
                     return died
                 await asyncio.wait([asked], timeout=self.patience.pause)
@@ -253,20 +256,34 @@ class Vigil:
                     await asyncio.sleep(self.patience.pause)
             silent = time.perf_counter() - max(self._token_at, self.client.pulse.at)
             said = answered(health) if health else "not asked"
-            return f"the server hangs: GET /health: {said}, no token for {silent:.0f} s"
+            while_ = f"; this machine: {self._strain.text}" if self._starved else ""
+            return f"the server hangs: GET /health: {said}, no token for {silent:.0f} s{while_}"
         finally:
             asked.cancel()
             await asyncio.gather(asked, return_exceptions=True)
+
+    @property
+    def _strain(self) -> pressure.Strain:
+        """What this machine was under since tokens came."""
+        return pressure.between(self._before, self.read())
+
+    @property
+    def _here(self) -> bool:
+        """Whether the server runs on this machine."""
+        return self.server.kind.starts or _here(self.server.url)
+
+    @property
+    def _starved(self) -> bool:
+        """Whether the machine, and not the server, may be why nothing comes."""
+        return self._here and self._strain.starves
 
     def _stood(self, *, still: bool) -> str:
         """The server computes: it stood still until now, if it did for long enough to say so."""
         now = time.perf_counter()
         begin = max(self._token_at, self.client.pulse.at)
         if still and now - begin >= SILENT:
-            strain = pressure.between(self._before, self.read())
-            here = self.server.kind.starts or _here(self.server.url)
             self._token_at = now
-            self.stills.append(Still(begin, now, time.time() - (now - begin), strain, here))
+            self.stills.append(Still(begin, now, time.time() - (now - begin), self._strain, self._here))
         self._before = self.read()
         return ""
 

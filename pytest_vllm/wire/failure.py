@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+#: What the error of an exchange begins with that failed as `Failure.HELD`, and with it the reason of a check.
+HELD_UP = "this process was held up"
+TOO_BUSY = "the machine is too busy to judge"
+
 
 class Failure(StrEnum):
     """What became of an exchange that has no complete response. The values stand in recording files."""

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_vllm.decide.waivers import covers, in_range
+from pytest_vllm.facts.version import Version
 from pytest_vllm.profile.known import known_faults
+from pytest_vllm.sim.versions import DEFAULT
 from tests.agree import accepted
 
 (FAULTS,) = (
@@ -26,3 +28,10 @@ def test_a_fault_of_the_real_server_has_its_waiver(version: str, place: str) -> 
     check = checks[place.partition(": ")[0]]
 
     assert [one.check for one in known_faults() if in_range(version, one.versions) and covers(one, check)]
+
+
+def test_the_simulator_is_by_default_the_newest_version_that_was_recorded() -> None:
+    """What it says by default is held to what a real server said."""
+    recorded = [path.stem for path in accepted.RECORDED.glob("*.json")]
+
+    assert max(recorded, key=Version) == DEFAULT

@@ -116,7 +116,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "jsonschema": ("schemas", "report", "declare.evals"),
     "psutil": ("launch",),
     "pydantic": ("profile",),
-    "yaml": ("profile.importers", "profile.exporters"),
+    "yaml": ("profile.importers", "profile.exporters", "report.compared_yaml"),
     "locust": LOCUST,
     "gevent": LOCUST,
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.cli import main
+from pytest_vllm.facts import versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,7 +213,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         "python",
         "facts",
     ]
-    assert lines[-1] == "facts of vLLM 0.6.4.post1 to 0.33.0"
+    assert lines[-1] == f"facts of vLLM {versions()[0]} to {versions()[-1]}"
 
 
 @pytest.mark.parametrize(

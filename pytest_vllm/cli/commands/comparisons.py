@@ -26,6 +26,7 @@ REPORTS = option(
     option("--profile", "NAME", "which profile, where a run is of several"),
     option("--html", "FILE", "write the comparison as a page", type=Path),
     option("--markdown", "FILE", "write it as Markdown, - for standard output", type=Path),
+    option("--yaml", "FILE", "write it as a conformance report in YAML", type=Path),
     flag("--all", "print differences that are for information too"),
     JSON,
     REPORTS,
@@ -54,6 +55,10 @@ def compare(given: Namespace) -> int:
         from pytest_vllm.report.compared_page import page
 
         given.html.write_text(page(document), "utf-8")
+    if given.yaml:
+        from pytest_vllm.report.compared_yaml import report
+
+        given.yaml.write_text(report(document), "utf-8")
     if given.markdown and str(given.markdown) != "-":
         given.markdown.write_text(markdown(document), "utf-8")
     if given.json:
@@ -101,6 +106,7 @@ def _profiles(before: dict[str, Any], after: dict[str, Any], wanted: str) -> tup
     "history",
     argument("PROFILE", "the profile's name"),
     option("--last", "N", "only so many runs (default 30)", type=int, default=30),
+    option("--html", "FILE", "write all of them as a page, with a plot of each figure", type=Path),
     JSON,
     REPORTS,
 )
@@ -130,6 +136,10 @@ def history(given: Namespace) -> int:
         found = past.changed(table)
     except DAMAGED as error:
         raise UsageError(_damaged(f"an extract in {folder / given.profile}", error)) from None
+    if given.html:
+        from pytest_vllm.report.past_page import page
+
+        given.html.write_text(page(given.profile, table, past.columns(table), found), "utf-8")
     if given.json:
         print_json({"profile": given.profile, "runs": table, "changes": found})
         return 0

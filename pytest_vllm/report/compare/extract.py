@@ -12,6 +12,7 @@ from pytest_vllm.decide.baseline import Baseline
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report.compare import answers, surface
 from pytest_vllm.report.compare.fields import Kinds
+from pytest_vllm.wire.failure import HELD_UP, TOO_BUSY, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ FORMAT = "pytest-vllm-extract"
 FORMAT_VERSION = 1
 #: Greedy answers that are kept, those that had the server to themselves first.
 MOST_TEXTS = 400
+#: The status of an exchange that this server was not asked, or this machine could not ask it in time.
+UNASKED = "not asked"
 #: Verdicts whose requirement is kept with them.
 TOLD = (Verdict.FAIL, Verdict.ADVISORY, Verdict.WAIVED, Verdict.UNDECIDED)
 
@@ -39,7 +42,8 @@ def observed(
 ) -> dict[str, Any]:
     """What a server showed, as JSON, from its recordings and its log.
 
-    `statuses` holds the exchanges that were not answered with 200, of those whose ids are in `recorded`.
+    `statuses` holds the exchanges that were not answered with 200, of those whose ids are in
+    `recorded`; UNASKED says nothing of the server.
 
     Args:
         recordings: by key.
@@ -75,7 +79,8 @@ def verdicts(results: Iterable[Result]) -> dict[str, Any]:
     """The verdicts of one profile.
 
     `verdicts`: level -> verdict -> check -> cases; `families` of checks that are not of conformance; `facts`:
-    the requirements that do not hold.
+    the requirements that do not hold; `held`: checks that are undecided since the
+    asking machine was busy.
     """
     rows = list(results)
     levels = sorted({str(row.level) for row in rows})
@@ -86,7 +91,15 @@ def verdicts(results: Iterable[Result]) -> dict[str, Any]:
             for level in levels
         },
         "facts": {row.check: row.fact for row in rows if row.verdict in TOLD},
+        "held": sorted(
+            row.check for row in rows if row.verdict is Verdict.UNDECIDED and of_this_machine(row.reason)
+        ),
     }
+
+
+def of_this_machine(reason: str) -> bool:
+    """Whether a check was not judged for what the asking machine did, not the server."""
+    return HELD_UP in reason or TOO_BUSY in reason
 
 
 def assembled(run: Mapping[str, Any], profiles: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,6 +162,9 @@ def as_baseline(name: str, document: Mapping[str, Any]) -> Baseline:
 
 
 def _status(recording: Recording) -> str:
+    failure = recording.failure
+    if failure is not None and (failure.ours or failure in (Failure.UNFIT, Failure.NOT_SENT)):
+        return UNASKED
     return str(recording.status) if recording.status is not None else "no answer"
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 ALIKE = 0.75
 #: Answers that have a header, for its absence to say anything.
 MANY = 20
+#: The header that lets pages of other origins read an answer, and the exchange that asks as one of them.
+ORIGIN, ABROAD = "access-control-allow-origin", "security.cross-origin"
 #: Labels of `vllm:cache_config_info` that are sizes, which differ from start to start.
 SIZES = (
     "num_gpu_blocks",
@@ -32,7 +34,8 @@ def differences(
     yield from _routes(before["routes"], after["routes"])
     yield from _parameters(before["requests"], after["requests"])
     yield from _metrics(before["metrics"], after["metrics"], versions)
-    yield from _headers(before["headers"], after["headers"])
+    both = {*before["recorded"]} & {*after["recorded"]}
+    yield from _headers(before["headers"], after["headers"], foreign=ABROAD in both)
     yield from _settings(before["settings"], after["settings"])
     yield from _log(before["startup"], after["startup"])
 
@@ -124,14 +127,23 @@ def _metric(name: str, was: str, now: str) -> Difference:
     return Difference(Weight.INFO, "metrics", f"labels of {name}", was, now, means)
 
 
-def _headers(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[Difference]:
+def _headers(before: Mapping[str, int], after: Mapping[str, int], *, foreign: bool) -> Iterator[Difference]:
+    """Headers that are gone or new; `foreign`: both were asked as by a page of another origin."""
     for name in sorted(before.keys() - after.keys()):
         weight = Weight.BEHAVIOUR if before[name] >= MANY else Weight.INFO
-        yield Difference(
-            weight, "headers", name, f"in {before[name]} answers", "", "clients that read it get nothing"
-        )
+        means = "clients that read it get nothing"
+        if name == ORIGIN and foreign:
+            weight, means = Weight.BREAKS, "browsers keep its answers from pages of other origins"
+        yield Difference(weight, "headers", name, f"in {_answers(before[name])}", "", means)
     for name in sorted(after.keys() - before.keys()):
-        yield Difference(Weight.INFO, "headers", name, "", f"in {after[name]} answers")
+        weight, means = Weight.INFO, "new"
+        if name == ORIGIN and foreign:
+            weight, means = Weight.BEHAVIOUR, "pages of other origins can read its answers"
+        yield Difference(weight, "headers", name, "", f"in {_answers(after[name])}", means)
+
+
+def _answers(number: int) -> str:
+    return f"{number} answer{'s' * (number != 1)}"
 
 
 def _settings(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Difference]:
@@ -148,7 +160,7 @@ def _log(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> Ite
     for line in sorted({*after["warnings"]} - {*before["warnings"]}):
         yield Difference(Weight.INFO, "log", line, "", "start-up warning", "new: read it once")
     for line in sorted({*before["warnings"]} - {*after["warnings"]}):
-        yield Difference(Weight.INFO, "log", line, "start-up warning", "")
+        yield Difference(Weight.INFO, "log", line, "start-up warning", "", "is not said any more")
     gone, fresh = (
         {*one["choices"]} - {*other["choices"]} for one, other in ((before, after), (after, before))
     )

@@ -10,7 +10,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.report.compare.difference import Difference, Weight
-from pytest_vllm.report.compare.extract import ungrouped
+from pytest_vllm.report.compare.extract import UNASKED, ungrouped
 from pytest_vllm.report.compare.fields import DONE, FieldSeen, fields_of, split
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MANY = 5
 ALIKE = 0.5
 #: Words that tell one kind of object from another: clients choose by them.
 TAGS = frozenset({"object", "type", "role"})
-REFUSED, BROKE = ("4",), ("5", "n")
+REFUSED = "4"
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
@@ -203,7 +203,7 @@ def _requests(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[D
     alike: dict[tuple[str, str], list[str]] = {}
     for key in sorted(then.keys() | now.keys()):
         pair = then.get(key, "200"), now.get(key, "200")
-        if pair[0] != pair[1] and key.partition("[")[0] in known:
+        if pair[0] != pair[1] and UNASKED not in pair and key.partition("[")[0] in known:
             alike.setdefault(pair, []).append(key)
     for (was, is_), keys in sorted(alike.items()):
         weight, means = _outcome(was, is_)
@@ -213,14 +213,14 @@ def _requests(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[D
 
 def _outcome(was: str, now: str) -> tuple[Weight, str]:
     if was.startswith("2") and not now.startswith("2"):
-        return Weight.BREAKS, "requests that were served are not any more"
+        return Weight.BREAKS, f"requests that were served {'are refused' if now[:1] == REFUSED else 'fail'}"
     if now.startswith("2"):
-        return Weight.BEHAVIOUR, "requests that were refused are served"
-    if now.startswith(BROKE) and was.startswith(REFUSED):
         return (
             Weight.BEHAVIOUR,
-            "a refusal became a failure of the server: clients that try again on 5xx do so",
+            f"requests that {'were refused' if was[:1] == REFUSED else 'failed'} are served",
         )
+    if was[:1] == REFUSED != now[:1]:
+        return Weight.BEHAVIOUR, "a refusal became a failure: clients that try again on failures do so"
     return Weight.BEHAVIOUR, "clients that tell refusals apart by their status take another way"
 
 

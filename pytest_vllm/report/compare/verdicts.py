@@ -8,7 +8,7 @@ from pytest_vllm.decide.baseline import HOLDS, WRONG
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.facts.faults import faults_of_check
 from pytest_vllm.report.compare.difference import Difference, Weight
-from pytest_vllm.report.compare.extract import spread
+from pytest_vllm.report.compare.extract import of_this_machine, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +39,8 @@ def differences(
             yield found
     for (base, change, was, is_, level), checks in alike.items():
         what = checks[0] if len(checks) == 1 else f"{base} ({len(checks)} cases)"
-        yield Difference(Weight.INFO, "verdicts", what, was, is_, "", change=change, level=level)
+        means = _in_words(Verdict(was), Verdict(is_))
+        yield Difference(Weight.INFO, "verdicts", what, was, is_, means, change=change, level=level)
     for check in () if partial else sorted(now.keys() - then.keys()):
         verdict, level = now[check]
         failing = verdict == Verdict.FAIL
@@ -59,7 +60,9 @@ def _changed(
     if was in HOLDS and now not in HOLDS:
         change = "broken"
         weight = _weight(now, after["families"].get(_base(check), ""), level)
-        if after["identity"]["simulated"] and weight is Weight.SPEED and now is not Verdict.FAIL:
+        if now is Verdict.UNDECIDED and (check in after.get("held", ()) or of_this_machine(why)):
+            weight = Weight.INFO  # the machine that asked was busy: that says nothing of the server
+        elif after["identity"]["simulated"] and weight is Weight.SPEED and now is not Verdict.FAIL:
             weight = Weight.INFO  # the times of a simulator are this machine's
     elif was in WRONG and now in HOLDS:
         change = "fixed"
@@ -73,6 +76,20 @@ def _changed(
     known = faults_of_check(check, version) if now in (Verdict.FAIL, Verdict.ADVISORY) else ()
     source = "; ".join(f"{one.title} ({one.thread})" for one in known)
     return Difference(weight, "verdicts", check, was, now, means, source, change, level)
+
+
+def _in_words(was: Verdict, now: Verdict) -> str:
+    """What another verdict means that concerns nobody yet."""
+    if now is Verdict.NOT_RUN:
+        return "not asked any more"
+    if now is Verdict.UNDECIDED:
+        return "the evidence allows no judgement" + (" any more" if was is not Verdict.NOT_RUN else "")
+    if now is Verdict.WAIVED:
+        return "fails, as a known fault"
+    if now is Verdict.PASS:
+        before = {Verdict.NOT_RUN: "was not asked before", Verdict.UNDECIDED: "could not be judged before"}
+        return f"holds; {before.get(was, 'did not hold before')}"
+    return "does not hold; " + ("was not asked before" if was is Verdict.NOT_RUN else "did not before either")
 
 
 def _weight(now: Verdict, family: str, level: str) -> Weight:

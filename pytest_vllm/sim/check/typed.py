@@ -62,7 +62,7 @@ def _schema(name: str, text: str) -> Node:
     for key, entry in read("fields")["entries"].items():
         owner, _, field = key.partition(".")
         if owner == name and version.within([entry.get("added", "0.1"), entry.get("removed", "")]):
-            properties[field] = _limited(field, _node(at(entry["type"], _sampled(version))))
+            properties[field] = _limited(field, node_of(at(entry["type"], _sampled(version))))
     needed = [field for field in properties if field in _NEEDED]
     return {"type": "object", "properties": properties, "required": needed, "additionalProperties": True}
 
@@ -84,11 +84,11 @@ def _limited(field: str, node: Node) -> Node:
     return {**node, **bounds}
 
 
-def _node(kind: str) -> Node:  # noqa: PLR0911 - one return per way to write a type
+def node_of(kind: str) -> Node:  # noqa: PLR0911 - one return per way to write a type
     """A schema node of a type as the facts write it, such as `list[int]|str|None`."""
-    members = _split(kind)
-    if len(members) > 1:
-        return {"anyOf": [_node(member) for member in members]}
+    parts = members(kind)
+    if len(parts) > 1:
+        return {"anyOf": [node_of(member) for member in parts]}
     if kind == "None":
         return {"type": "null"}
     if kind in _SCALARS:
@@ -101,13 +101,13 @@ def _node(kind: str) -> Node:  # noqa: PLR0911 - one return per way to write a t
         known: Node = facts("schema")["schemas"]["TokenizeChatRequest"]["properties"]["messages"]
         return known
     if found := re.fullmatch(r"(?:list|Sequence)\[(.*)\]", kind):
-        return {"type": "array", "items": _node(found[1])}
+        return {"type": "array", "items": node_of(found[1])}
     if kind.startswith("dict["):
         return {"type": "object", "additionalProperties": True}
     return _NAMES.get(kind, {})
 
 
-def _split(kind: str) -> list[str]:
+def members(kind: str) -> list[str]:
     """The members of a union; bars within brackets do not count."""
     parts, depth = [""], 0
     for char in kind:

@@ -6,7 +6,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts.timeline import DATA
+from pytest_vllm.facts.timeline import DATA, versions
 from tools.facts.build import main
 from tools.facts.extend import extend
 
@@ -132,7 +132,8 @@ def test_only_newer_versions_extend(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["--from", str(tmp_path), "--to", str(DATA)]) == 4
 
     assert capsys.readouterr().err == (
-        f"{tmp_path}: snapshot of 0.32.0: the facts already reach 0.33.0, only newer versions can be added\n"
+        f"{tmp_path}: snapshot of 0.32.0: the facts already reach {versions()[-1]}, "
+        "only newer versions can be added\n"
     )
 
 

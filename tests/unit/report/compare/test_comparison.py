@@ -9,13 +9,17 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 
-from pytest_vllm.decide.verdict import Verdict
+from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
 from pytest_vllm.report.compare import comparison
 from pytest_vllm.report.compare.comparison import NotComparableError, compare
 from pytest_vllm.report.compare.difference import AREAS, ORDER
+from pytest_vllm.report.compare.extract import verdicts
 from pytest_vllm.report.compared import markdown, text
 from pytest_vllm.report.compared_page import page
+from pytest_vllm.report.compared_yaml import report
+from pytest_vllm.wire.failure import HELD_UP, TOO_BUSY
 from tests.unit.report.compare.runs import chat, part_of, run_of, scrape
 
 P = ("p", "p")
@@ -53,6 +57,26 @@ def test_other_weights_leave_answers_out() -> None:
     found = compare(run_of(part_of(path="/a")), run_of(part_of(path="/b")), P)
 
     assert "other weights" in found["not_compared"]["answers"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "weight"),
+    [
+        (f"{HELD_UP} for 3.4 s: no response came", "for information"),
+        (f"{TOO_BUSY}: load 9; 502", "for information"),
+        ("the server answered 503", "behaviour"),
+    ],
+)
+def test_what_the_asking_machine_kept_from_being_judged_is_no_difference_of_the_server(
+    reason: str, weight: str
+) -> None:
+    row = Result(
+        "a.one", Level.MUST, Family.CONFORMANCE, Verdict.UNDECIDED, "a.one holds.", profile="p", reason=reason
+    )
+    found = compare(run_of(part_of()), run_of(part_of() | verdicts([row])), P)
+
+    (one,) = [each for each in found["differences"] if each["area"] == "verdicts"]
+    assert (one["weight"], one["change"]) == (weight, "broken")
 
 
 @pytest.mark.parametrize(
@@ -156,3 +180,33 @@ def test_what_was_measured_in_turns_counts_instead_of_what_was_measured_apart() 
 
     assert [(row["figure"], row["change"]) for row in found["speeds"]] == [("ttft", "slower")]
     assert (none["speeds"], "speeds" in none["not_compared"]) == ([], True)
+
+
+def test_a_conformance_report_in_yaml() -> None:
+    one = run_of(part_of(results={"a.one": "pass", "a.two": "pass"}))
+    other = run_of(part_of(results={"a.one": "fail", "a.two": "pass"}, version="0.33.0"), "r2")
+    found = yaml.safe_load(report(compare(one, other, P)))
+    (profile,) = found["profiles"]
+
+    assert (found["kind"], found["implementation"]["version"]) == ("ConformanceReport", "0.33.0")
+    assert (found["comparedWith"]["version"], profile["result"]) == ("0.32.0", "failure")
+    assert profile["statistics"]["breaksClients"] == len(profile["breaksClients"]) == 1
+    assert profile["breaksClients"][0]["what"] == "a.one"
+
+
+def test_hostile_texts_make_no_other_yaml() -> None:
+    found = compare(run_of(part_of()), run_of(part_of(version=HOSTILE)), P)
+
+    assert yaml.safe_load(report(found))["profiles"][0]["result"] == "success"
+
+
+def test_every_other_verdict_has_its_consequence_in_words() -> None:
+    names = [verdict.value for verdict in Verdict]
+    results = {f"a.{was}-{now}": (was, now) for was in names for now in names if was != now}
+    one = run_of(part_of(results={check: was for check, (was, _) in results.items()}))
+    other = run_of(part_of(results={check: now for check, (_, now) in results.items()}))
+
+    found = [row for row in compare(one, other, P)["differences"] if row["area"] == "verdicts"]
+
+    assert len(found) == len(results)
+    assert [row["what"] for row in found if not row["means"]] == []

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_vllm.report.compare import served, settings
 from pytest_vllm.report.compare.difference import Difference, Weight
-from tests.unit.report.compare.runs import part_of, scrape
+from tests.unit.report.compare.runs import answer, part_of, scrape
 
 LOG = "(APIServer pid={pid}) {level} 11-29 04:19:{pid} [x.py:{pid}] {text}"
 
@@ -127,3 +127,21 @@ def test_flags_and_capabilities_that_differ_are_told() -> None:
         (Weight.INFO, "--dtype"),
         (Weight.BREAKS, "capability tools"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "weights"),
+    [("security.cross-origin", ("breaks clients", "behaviour")), ("a.b", ("for information",) * 2)],
+)
+def test_the_header_that_lets_pages_of_other_origins_read_an_answer(
+    asked: str, weights: tuple[str, str]
+) -> None:
+    """One answer shows it, where both servers were asked as by such a page; else its absence says nothing."""
+    json_alone = (("content-type", "application/json"),)
+    open_ = part_of([answer(asked, {}, headers=(*json_alone, ("access-control-allow-origin", "*")))])
+    closed = part_of([answer(asked, {}, headers=json_alone)])
+
+    for (one, other), weight in zip(((open_, closed), (closed, open_)), weights, strict=True):
+        header = one_of(one, other)
+        assert (header.what, str(header.weight)) == ("access-control-allow-origin", weight)
+        assert header.means

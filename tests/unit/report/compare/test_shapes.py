@@ -9,6 +9,7 @@ import pytest
 
 from pytest_vllm.report.compare.difference import Weight
 from pytest_vllm.report.compare.shapes import differences
+from pytest_vllm.wire.failure import Failure
 from tests.unit.report.compare.runs import answer, chat, part_of, stream
 
 if TYPE_CHECKING:
@@ -108,23 +109,42 @@ def test_a_stream_without_its_end_mark_breaks_clients() -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "weight"),
+    ("was", "now", "weight", "means"),
     [
-        (200, 400, Weight.BREAKS),
-        (200, 500, Weight.BREAKS),
-        (400, 200, Weight.BEHAVIOUR),
-        (400, 500, Weight.BEHAVIOUR),
+        (200, 400, Weight.BREAKS, "requests that were served are refused"),
+        (200, 500, Weight.BREAKS, "requests that were served fail"),
+        (200, None, Weight.BREAKS, "requests that were served fail"),
+        (400, 200, Weight.BEHAVIOUR, "requests that were refused are served"),
+        (500, 200, Weight.BEHAVIOUR, "requests that failed are served"),
+        (None, 200, Weight.BEHAVIOUR, "requests that failed are served"),
+        (400, 500, Weight.BEHAVIOUR, "a refusal became a failure: clients that try again on failures do so"),
+        (404, 405, Weight.BEHAVIOUR, "clients that tell refusals apart by their status take another way"),
     ],
 )
-def test_requests_with_another_outcome(was: int, now: int, weight: Weight) -> None:
-    one, other = (
-        [answer(f"a.r[{n}]", {"error": {}} if status >= 400 else {}, status=status) for n in range(3)]
-        for status in (was, now)
-    )
+def test_requests_with_another_outcome(was: int | None, now: int | None, weight: Weight, means: str) -> None:
+    one, other = ([outcome(f"a.r[{n}]", status) for n in range(3)] for status in (was, now))
     (told,) = [d for d in found(one, other) if d.area == "requests"]
 
-    assert (told.weight, told.before, told.after) == (weight, str(was), str(now))
+    names = [str(status or "no answer") for status in (was, now)]
+    assert (told.weight, [told.before, told.after], told.means) == (weight, names, means)
     assert told.what.startswith("3 requests")
+
+
+@pytest.mark.parametrize(
+    "why", [Failure.UNFIT, Failure.NOT_SENT, Failure.HELD, Failure.STOPPED, Failure.GIVEN_UP]
+)
+def test_a_request_that_a_server_was_not_asked_says_nothing(why: Failure) -> None:
+    """The version lacks what it is for, or the asking machine was busy; both ways."""
+    unasked = [outcome("a.r[1]", None, why), outcome("a.r[2]", 200)]
+    served = [outcome("a.r[1]", 200), outcome("a.r[2]", 200)]
+
+    assert heavy(unasked, served) == heavy(served, unasked) == []
+
+
+def outcome(key: str, status: int | None, why: Failure = Failure.TIMEOUT_TOTAL) -> Recording:
+    """An answer with this status, or one that did not come."""
+    body: dict[str, Any] = {"error": {}} if (status or 0) >= 400 else {}
+    return answer(key, body, status=status, failure=None if status else why, error="" if status else "late")
 
 
 def test_a_request_that_the_other_run_did_not_send_says_nothing() -> None:

@@ -1,0 +1,66 @@
+"""A server that gives nothing for a while on a machine that starves it: given more time before it hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from pytest_vllm.run.pressure import Pressure
+from pytest_vllm.run.vigil import Patience, Vigil
+from pytest_vllm.wire.client import WireClient
+from pytest_vllm.wire.server import Server
+from tests.unit.wire.fake import Call, fake_server
+
+QUICK = Patience(gone=0.2, hung=0.3, starved=6.0, health=0.2, pause=0.02)
+
+
+def crowded() -> Pressure:
+    """A machine on which nine tasks want each processor, and some always wait."""
+    now = time.monotonic()
+    return Pressure(now, waited=now, load=9.0)
+
+
+def idle() -> Pressure:
+    """A machine that has nothing to do."""
+    return Pressure(time.monotonic())
+
+
+def found(machine: object, after: float) -> str:
+    """What is found of a server whose next token takes so long."""
+
+    async def run() -> str:
+        begun = time.perf_counter()
+
+        async def handler(call: Call) -> None:
+            if call.path == "/metrics":
+                tokens = 9 if time.perf_counter() - begun > after else 7
+                await call.answer(b"vllm:generation_tokens_total %d.0\n" % tokens)
+            elif call.path == "/health":
+                await call.answer({})
+            else:
+                await call.closed_by_client()
+
+        async with fake_server(handler) as fake:
+            server = Server(fake.url, "m")
+            async with WireClient(server) as client:
+                return await Vigil(server, client, patience=QUICK, read=machine).gone()  # type: ignore[arg-type]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("machine", "after", "hangs"),
+    [(crowded, 0.7, False), (idle, 0.7, True), (crowded, 99.0, True)],
+)
+def test_a_machine_that_starves_its_server_is_waited_for(
+    machine: object, after: float, *, hangs: bool
+) -> None:
+    """As long as patience has for it, not for ever."""
+    assert found(machine, after).startswith("the server hangs") is hangs
+
+
+def test_a_server_that_hangs_on_such_a_machine_says_under_what_it_was() -> None:
+    assert "this machine: load 9 per processor" in found(crowded, 99.0)
+    assert "this machine" not in found(idle, 99.0)
