@@ -255,3 +255,69 @@ add(
     catches=["vision.colours.named", "vision.usage.counted", "vision.usage.sizes"],
     **AREA,
 )
+
+
+def _first_seen() -> Callable[..., Turn]:
+    seen: dict[str, list[str]] = {}
+
+    def taken(turn: Turn, body: Json) -> Turn:
+        """The key of what is cached holds the words and the picture's size."""
+        found = shown(body)
+        if found:
+            key = f"{turn.asked} {found[0].width} {found[0].height}"
+            turn.colours = seen.setdefault(key, list(turn.colours))
+        return turn
+
+    return taken
+
+
+add(
+    "vision.cached-for-another",
+    "A picture of the same size under the same words is taken for the one that is cached.",
+    {"turn": remembering(_first_seen)},
+    faults=["vllm-project/vllm#20261", "waybarrios/vllm-mlx#718"],
+    catches=["vision.mixed-up.cached", "vision.mixed-up.colours"],
+    **AREA,
+)
+
+_NEXT = {"red": "green", "green": "blue", "blue": "yellow", "yellow": "red"}
+
+
+def _of_another(turn: Turn, body: Json) -> Turn:
+    del body
+    turn.colours = [_NEXT.get(one, one) for one in turn.colours]
+    return turn
+
+
+add(
+    "vision.of-another-request",
+    "Each picture is answered with the colour of another request's.",
+    {"turn": _of_another},
+    catches=["vision.mixed-up.swapped"],
+    **AREA,
+)
+
+
+def _poisoned() -> Callable[..., Reply]:
+    refused: set[str] = set()
+
+    def rewritten(reply: Reply, exchange: Exchange) -> Reply:
+        """What was prepared for a request that is refused is believed to be in the engine."""
+        asked = exchange.body.get("messages") if isinstance(exchange.body, dict) else None
+        urls = {str(url_of(part)) for part in pictures(asked)}
+        if urls and reply.status == 400 and b"context" in reply.body:
+            refused.update(urls)
+            return reply
+        return _failure("Expected a cached item for mm_hash") if urls & refused else reply
+
+    return rewritten
+
+
+add(
+    "vision.refused-poisons",
+    "A picture of a request that was too long ends in server errors ever after.",
+    {"reply": only(HERE, remembering(_poisoned)), **LIVE},
+    faults=["vllm-project/vllm#43941", "vllm-project/vllm#46354"],
+    catches=["vision.alive"],
+    **AREA,
+)
