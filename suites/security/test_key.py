@@ -56,6 +56,18 @@ def test_refused(credential: Case, security_credential: Recording) -> None:
     )
 
 
+@check("security.key.exact", MUST, spec=UNAUTHORIZED, needs=AUTH)
+def test_exact(credential_nearly: Case, security_nearly: Recording, security_keyed_models: Recording) -> None:
+    """A credential that is nearly the right one is refused."""
+    security_nearly.answered()
+    need(
+        security_keyed_models.status == 200, f"the right one is answered with {security_keyed_models.status}"
+    )
+    status = security_nearly.status
+
+    assert status in (400, 401, 403), f"{credential_nearly.id}: answered with {status}"
+
+
 @check("security.key.guards-chat", MUST, spec=UNAUTHORIZED, needs=("auth", "chat"))
 def test_guards_chat(security_keyless_chat: Recording) -> None:
     """Nothing is generated without a key."""
