@@ -51,6 +51,13 @@ def security_nearly(server: Server, credential_nearly: Case) -> Request:
     return Request("GET", "/v1/models", headers={"Authorization": value}, expect=None)
 
 
+@exchange("security.scheme-case")
+def security_scheme_case(server: Server) -> Request:
+    """The list of models, the right key under a scheme in small letters, which HTTP allows."""
+    only_if(server.api_key, "the run's own key is not known")
+    return Request("GET", "/v1/models", headers={"Authorization": f"bearer {server.api_key}"}, expect=None)
+
+
 @exchange("security.route")
 def security_route_probe(server: Server, security_route: Case) -> Request:  # noqa: ARG001 - no server needed
     """Whether a route is there, asked without a key and without effect."""

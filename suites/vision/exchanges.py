@@ -159,3 +159,24 @@ def vision_after_too_long(server: Server, vision_too_long: Recording) -> Request
     """The same picture beside the question, once that was refused."""
     del vision_too_long
     return shown(server, picture(69, 69))
+
+
+@exchange("vision.several")
+def vision_several(server: Server, vision_third: Recording) -> Request:
+    """Two pictures in one request: one that was sent before, and a large one that was not."""
+    del vision_third
+    return shown(server, picture(SIDE, SIDE), picture(640, 448, COLOURS["blue"]))
+
+
+@exchange("vision.tokenized")
+def vision_tokenized(server: Server) -> Request:
+    """The tokens of a question with a picture, which not every version tells."""
+    body = shown(server, picture(70, 70)).json
+    return server.post("/tokenize", {"messages": body["messages"]}, expect=None)
+
+
+@exchange("vision.after-tokenized")
+def vision_after_tokenized(server: Server, vision_tokenized: Recording) -> Request:
+    """The same question, once its tokens were asked for."""
+    del vision_tokenized
+    return shown(server, picture(70, 70))

@@ -193,3 +193,12 @@ _opens(
     "Whatever holds the key somewhere opens the server.",
     lambda sent, key: key in sent,
 )
+_answers(
+    "security.scheme-case-refused",
+    "The right key is refused where its scheme is written in small letters.",
+    lambda reply, exchange: reply.status == 200 and _credential(exchange).startswith("bearer "),
+    401,
+    live=True,
+    environ=[KEY],
+    catches=["security.key.scheme-case"],
+)

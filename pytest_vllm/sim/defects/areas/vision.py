@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
@@ -318,6 +319,41 @@ add(
     "A picture of a request that was too long ends in server errors ever after.",
     {"reply": only(HERE, remembering(_poisoned)), **LIVE},
     faults=["vllm-project/vllm#43941", "vllm-project/vllm#46354"],
+    catches=["vision.alive"],
+    **AREA,
+)
+
+
+_fails(
+    "vision.two-pictures-break",
+    "Two pictures in one request end in a server error.",
+    lambda body: len(shown(body)) > 1,
+    faults=["vllm-project/vllm#28525"],
+    catches=["vision.several.answered"],
+)
+
+
+def _counted() -> dict[str, Callable[..., Any]]:
+    told: set[str] = set()
+
+    def asked(value: Any, request: Any) -> Any:
+        if request.path == "/tokenize":
+            told.update(_DATA.findall(request.body))
+        return value
+
+    def rewritten(reply: Reply, exchange: Exchange) -> Reply:
+        sent = json.dumps(exchange.body).encode() if sees(exchange.body) else b""
+        return _failure("Expected a cached item") if told & set(_DATA.findall(sent)) else reply
+
+    return {"route": asked, "reply": only(HERE, rewritten)}
+
+
+_DATA = re.compile(rb"base64,([A-Za-z0-9+/=]+)")
+add(
+    "vision.counted-breaks",
+    "A picture whose tokens were asked for ends in a server error.",
+    _counted(),
+    faults=["vllm-project/vllm#38543"],
     catches=["vision.alive"],
     **AREA,
 )
