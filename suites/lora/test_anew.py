@@ -26,7 +26,7 @@ def test_second(
     lora_adapter: Recording,
     lora_second: Recording,
 ) -> None:
-    """Two adapters of different weights answer differently, each other than the base model."""
+    """Two adapters of other weights answer otherwise, and other than the base."""
     del lora_prompt
     noise = distance(lora_base, lora_base_again)
     need(noise < 1, "the base model does not repeat its own greedy answers")

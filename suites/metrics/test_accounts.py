@@ -60,7 +60,7 @@ def choices(recording: Recording) -> int:
 
 @check("metrics.accounts.prompts", MUST, spec=BATCH, needs=NEEDS, exchanges=SCRAPED)
 def test_prompts(vllm_recordings: Recordings) -> None:
-    """Prompt tokens are counted for every prompt of a request, once or once for each choice."""
+    """Prompt tokens are counted for every prompt, once or once for each choice."""
     wrong = [
         f"{one.key}: counted {grown:.0f}, usage {used}, {choices(one)} choices"
         for one in served(vllm_recordings)
@@ -88,7 +88,7 @@ def test_answers(vllm_recordings: Recordings) -> None:
 
 @check("metrics.accounts.requests", MUST, spec=CONTRACT, needs=NEEDS, exchanges=SCRAPED)
 def test_requests(vllm_recordings: Recordings) -> None:
-    """Every prompt of a request is counted as finished, once or once for each choice."""
+    """Every prompt is counted as finished, once or once for each choice."""
     wrong = [
         f"{one.key}: counted {grown:.0f}, {prompts(one)} prompts, {choices(one)} choices"
         for one in served(vllm_recordings)
@@ -101,7 +101,7 @@ def test_requests(vllm_recordings: Recordings) -> None:
 
 @check("metrics.accounts.histograms", MUST, spec=FIRST, needs=NEEDS, exchanges=SCRAPED)
 def test_histograms(vllm_recordings: Recordings) -> None:
-    """Every finished prompt is in each histogram of sizes and latencies, once or once for each choice."""
+    """Each histogram holds every finished prompt once, or once for each choice."""
     wrong = [
         f"{one.key}: {name} counts {grown:.0f}, {prompts(one)} prompts, {choices(one)} choices"
         for one in served(vllm_recordings)

@@ -38,7 +38,7 @@ def test_cache(metrics_completion: Recording, metrics_stream: Recording) -> None
 
 @check("metrics.gauges.one-source", MUST, spec="fault:vllm-project/vllm/pull/28792", needs=("metrics",))
 def test_one_source(metrics_scrape: Recording) -> None:
-    """Each engine has one value of the gauges that routers read, whatever process reports it."""
+    """Each engine has one value of the gauges that routers read."""
     scrape = parsed(metrics_scrape.text)
     names = ("vllm:num_requests_running", "vllm:num_requests_waiting", *USAGE)
     samples = [sample for name in names for sample in scrape.named(name)]

@@ -49,7 +49,7 @@ def test_colours(vllm_recordings: Recordings) -> None:
     exchanges=("vision.named[",),
 )
 def test_swapped(vllm_recordings: Recordings) -> None:
-    """A model that knows the colours apart does not name those of other requests' pictures."""
+    """A model that knows colours names none of another request's picture."""
     told = {
         one.key[13:-1]: text_of(one.ok["choices"][0]).lower() for one in vllm_recordings.of("vision.named[")
     }

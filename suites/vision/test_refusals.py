@@ -40,7 +40,7 @@ def test_alive(vision_image: Recording, vllm_recordings: Recordings) -> None:
 
 @check("vision.address.refused", SHOULD, spec="fault:vllm-project/vllm/issues/21254", needs=NEEDS)
 def test_address(security_media_url: Recording) -> None:
-    """A picture that cannot be fetched is the client's mistake, not an error of the server."""
+    """A picture that cannot be fetched is the client's mistake."""
     security_media_url.answered()
     status = security_media_url.status or 0
     only_if(status != 501, "pictures are fetched from nowhere")
