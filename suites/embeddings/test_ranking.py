@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pytest_vllm import CAPABILITY, MUST, SHOULD, Recording, check, need, only_if
+from pytest_vllm import CAPABILITY, MUST, SHOULD, Recording, Server, check, need, only_if
 
 from .exchanges import BEST, DOCUMENTS
 
 SPEC = "vllm:serving/openai_compatible_server/"
 RANKS = "fault:QwenLM/Qwen3-Embedding/issues/71"
-NEEDS = ("embeddings",)
+NEEDS = ("rerank",)
+SCORES = ("score",)
+#: The range of a cosine or a probability, which relevances summed over tokens leave.
+RANGE = 1.01
 
 
 def offered(recording: Recording) -> None:
@@ -34,7 +37,7 @@ def weights(recording: Recording, name: str) -> list[float]:
     return [value if isinstance(value, int | float) else math.nan for value in found]
 
 
-@check("embeddings.rerank.answered", MUST, spec=SPEC, needs=NEEDS)
+@check("embeddings.rerank.answered", MUST, spec=SPEC, needs=(*NEEDS, *SCORES))
 def test_answered(embeddings_rerank: Recording, embeddings_score: Recording) -> None:
     """A server that ranks and scores answers with 200."""
     offered(embeddings_rerank)
@@ -104,16 +107,18 @@ def test_best(embeddings_rerank: Recording) -> None:
     )
 
 
-@check("embeddings.score.finite", MUST, spec="fault:vllm-project/vllm/issues/19661", needs=NEEDS)
-def test_finite(embeddings_score: Recording) -> None:
-    """Every pair has a finite score in the range of a cosine or a probability."""
+@check("embeddings.score.finite", MUST, spec="fault:vllm-project/vllm/issues/19661", needs=SCORES)
+def test_finite(vllm_server: Server, embeddings_score: Recording) -> None:
+    """Every pair has a finite score; of vectors, one in the range of a cosine."""
     values = weights(embeddings_score, "score")
+    most = RANGE if vllm_server.can("embeddings") else math.inf
 
     assert len(values) == len(DOCUMENTS), f"{len(values)} scores for {len(DOCUMENTS)} pairs"
-    assert all(-1.01 <= value <= 1.01 for value in values), f"scores are {values}"
+    assert all(map(math.isfinite, values)), f"scores are {values}"
+    assert all(-most <= value <= most for value in values), f"scores are {values}"
 
 
-@check("embeddings.score.order", MUST, spec=SPEC, needs=NEEDS)
+@check("embeddings.score.order", MUST, spec=SPEC, needs=SCORES)
 def test_order(embeddings_score: Recording) -> None:
     """Scores are numbered in the order of the texts."""
     numbers = [row.get("index") for row in results(embeddings_score)]
@@ -122,7 +127,7 @@ def test_order(embeddings_score: Recording) -> None:
     assert numbers == list(range(len(numbers))), f"indices are {numbers}"
 
 
-@check("embeddings.score.like-rerank", MUST, spec=SPEC, needs=NEEDS)
+@check("embeddings.score.like-rerank", MUST, spec=SPEC, needs=(*NEEDS, *SCORES))
 def test_like_rerank(embeddings_score: Recording, embeddings_rerank: Recording) -> None:
     """A ranking and the scores of the same pairs say the same."""
     ranked = {
@@ -145,7 +150,7 @@ def test_like_rerank(embeddings_score: Recording, embeddings_rerank: Recording) 
     assert not wrong, "; ".join(wrong)
 
 
-@check("embeddings.score.unequal", SHOULD, spec=SPEC, needs=NEEDS)
+@check("embeddings.score.unequal", SHOULD, spec=SPEC, needs=SCORES)
 def test_unequal(embeddings_score: Recording, embeddings_score_unequal: Recording) -> None:
     """Two texts against three are refused."""
     offered(embeddings_score)

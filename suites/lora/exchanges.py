@@ -9,8 +9,11 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from pytest_vllm import Case, Recording, Request, Server, cases, exchange, undecided
+from pytest_vllm import Case, Recording, Request, Server, cases, exchange, only_if, undecided
 
+#: From here on a name can be loaded again in place.
+ANEW = "0.15.0"
+QUESTION = "What is the capital of France?"
 NOWHERE = "/nonexistent/pytest-vllm/adapter"
 TOKENS = 12
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
@@ -18,7 +21,7 @@ LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 lora_prompt = cases(
     "lora_prompt",
     [
-        {"id": "question", "text": "What is the capital of France?"},
+        {"id": "question", "text": QUESTION},
         {"id": "order", "text": "Write a short poem about the sea."},
     ],
 )
@@ -74,6 +77,30 @@ def lora_adapter(
 ) -> Request:
     """The same with an adapter."""
     del lora_base_again
+    return generate(server, str(adapters(lora_models)[0]["id"]), lora_prompt["text"])
+
+
+def second(models: Recording) -> str:
+    """Another adapter, of other weights than the first. Not run where there is none."""
+    first, *others = adapters(models)
+    found = [row for row in others if row.get("root") != first.get("root")]
+    only_if(found, "the server has one adapter only")
+    return str(found[0]["id"])
+
+
+@exchange("lora.second", alone=True)
+def lora_second(
+    server: Server, lora_prompt: Case, lora_models: Recording, lora_adapter: Recording
+) -> Request:
+    """The same with another adapter."""
+    del lora_adapter
+    return generate(server, second(lora_models), lora_prompt["text"])
+
+
+@exchange("lora.return", alone=True)
+def lora_return(server: Server, lora_prompt: Case, lora_models: Recording, lora_second: Recording) -> Request:
+    """And with the first adapter again."""
+    del lora_second
     return generate(server, str(adapters(lora_models)[0]["id"]), lora_prompt["text"])
 
 
@@ -201,3 +228,64 @@ def lora_unloaded_models(server: Server, lora_unload: Recording) -> Request:
 def lora_unloaded_chat(server: Server, lora_unload: Recording) -> Request:
     """An answer of what is no longer there."""
     return hello(server, extra(lora_unload))
+
+
+def root(models: Recording, name: str) -> str:
+    """Where an adapter's weights are."""
+    return next(str(row.get("root")) for row in adapters(models) if row["id"] == name)
+
+
+@exchange("lora.anew-load", alone=True)
+def lora_anew_load(server: Server, lora_models: Recording, lora_unload: Recording) -> Request:
+    """The first adapter under a name that no run has used."""
+    del lora_unload
+    only_if(server.at_least(ANEW), f"before {ANEW} a name is not loaded anew")
+    only_if(second(lora_models), "there is one adapter only")
+    name = f"pytest-vllm-extra-{secrets.token_hex(4)}"
+    return post(LOAD, {"lora_name": name, "lora_path": root(lora_models, adapters(lora_models)[0]["id"])})
+
+
+@exchange("lora.anew-before", alone=True)
+def lora_anew_before(server: Server, lora_anew_load: Recording) -> Request:
+    """A long prompt for it, new in every run."""
+    return server.chat(unseen(), model=extra(lora_anew_load), max_tokens=1, expect=None)
+
+
+@exchange("lora.anew-reload", alone=True)
+def lora_anew_reload(
+    server: Server,  # noqa: ARG001 - every exchange takes it
+    lora_models: Recording,
+    lora_anew_load: Recording,
+    lora_anew_before: Recording,
+) -> Request:
+    """The second adapter takes its name."""
+    del lora_anew_before
+    path = root(lora_models, second(lora_models))
+    return post(LOAD, {"lora_name": extra(lora_anew_load), "lora_path": path, "load_inplace": True})
+
+
+@exchange("lora.anew-answer", alone=True)
+def lora_anew_answer(server: Server, lora_anew_load: Recording, lora_anew_reload: Recording) -> Request:
+    """A question to the name, which it was not asked before."""
+    del lora_anew_reload
+    return generate(server, extra(lora_anew_load), QUESTION, expect=None)
+
+
+@exchange("lora.anew-long", alone=True)
+def lora_anew_long(
+    server: Server, lora_anew_load: Recording, lora_anew_before: Recording, lora_anew_answer: Recording
+) -> Request:
+    """The long prompt again, which the weights under the name have not seen."""
+    del lora_anew_answer
+    return server.chat(messages_of(lora_anew_before), model=extra(lora_anew_load), max_tokens=1, expect=None)
+
+
+@exchange("lora.anew-unload", alone=True)
+def lora_anew_unload(
+    server: Server,  # noqa: ARG001 - every exchange takes it
+    lora_anew_load: Recording,
+    lora_anew_long: Recording,
+) -> Request:
+    """It is unloaded again."""
+    del lora_anew_long
+    return post(UNLOAD, {"lora_name": extra(lora_anew_load)})

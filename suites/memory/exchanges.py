@@ -24,8 +24,8 @@ def memory_finished(server: Server) -> Request:
 
 @exchange("memory.many", metrics=True)
 def memory_many(server: Server) -> Request:
-    """Eight completions of prompts that share nothing, in one request."""
-    prompts = [[1200 + number, *fitting(server)[:100]] for number in range(8)]
+    """Eight completions of prompts that share nothing, in one request, each longer than the one before."""
+    prompts = [[1200 + number, *fitting(server)[: 41 + 37 * number]] for number in range(8)]
     return server.completion(prompts, max_tokens=TOKENS, ignore_eos=True)
 
 

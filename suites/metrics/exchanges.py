@@ -23,6 +23,13 @@ def metrics_stream(server: Server, metrics_completion: Recording) -> Request:
     )
 
 
+@exchange("metrics.choices", metrics=True)
+def metrics_choices(server: Server, metrics_completion: Recording) -> Request:
+    """Three choices for one prompt."""
+    del metrics_completion
+    return server.completion(PROMPT, n=3, temperature=1, max_tokens=TOKENS, ignore_eos=True)
+
+
 @exchange("metrics.stopped", metrics=True)
 def metrics_stopped(server: Server, metrics_completion: Recording) -> Request:
     """A completion that can only be its stop token."""

@@ -1,5 +1,7 @@
 """What the gauges say of an idle server, and of its cache."""
 
+from collections import Counter
+
 from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, observe, only_if
 
 from .scrapes import listed, parsed
@@ -30,6 +32,23 @@ def test_cache(metrics_completion: Recording, metrics_stream: Recording) -> None
     values = [(key, name, scrape.value(name)) for key, scrape in scrapes.items() for name in USAGE]
     need(any(value is not None for _, _, value in values), "the cache's usage is not there")
     wrong = [f"after {key}: {name} is {value:.4f}" for key, name, value in values if value and value > 0.005]
+
+    assert not wrong, listed(wrong)
+
+
+@check("metrics.gauges.one-source", MUST, spec="fault:vllm-project/vllm/pull/28792", needs=("metrics",))
+def test_one_source(metrics_scrape: Recording) -> None:
+    """Each engine has one value of the gauges that routers read."""
+    scrape = parsed(metrics_scrape.text)
+    names = ("vllm:num_requests_running", "vllm:num_requests_waiting", *USAGE)
+    samples = [sample for name in names for sample in scrape.named(name)]
+    need(samples, "the gauges are not there")
+    owners = Counter((s.name, s.labels.get("engine"), s.labels.get("model_name")) for s in samples)
+    wrong = [
+        f"{name} of engine {engine}: {count} values"
+        for (name, engine, _), count in owners.items()
+        if count > 1
+    ]
 
     assert not wrong, listed(wrong)
 

@@ -4,9 +4,10 @@ Routes are looked for by PUT, which no route of vLLM's takes: 401 says guarded, 
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
-from pytest_vllm import Case, Request, Server, case_file, cases, exchange
+from pytest_vllm import Case, Request, Server, case_file, cases, exchange, only_if
 
 ROUTES: list[dict[str, Any]] = json.loads(case_file("security-routes").read_text("utf-8"))
 WRONG_KEY = "sk-pytest-vllm-no-such-key"
@@ -30,6 +31,31 @@ credential = cases(
         {"id": "crafted-host", "headers": {"Authorization": None, "Host": "pytest-vllm.invalid/health?"}},
     ],
 )
+#: Keys that are nearly the right one, made of it: none of them is.
+NEARLY: dict[str, Callable[[str], str]] = {
+    "shorter": lambda key: f"Bearer {key[:-1]}",
+    "half": lambda key: f"Bearer {key[: len(key) // 2]}",
+    "longer": lambda key: f"Bearer {key}x",
+    "other-case": lambda key: f"Bearer {key.swapcase()}",
+    "in-a-list": lambda key: f"Bearer {WRONG_KEY},{key}",
+}
+credential_nearly = cases("credential_nearly", [{"id": name} for name in NEARLY])
+
+
+@exchange("security.nearly")
+def security_nearly(server: Server, credential_nearly: Case) -> Request:
+    """The list of models, asked for with a credential that is nearly the right one."""
+    key = server.api_key or ""
+    only_if(key and key.swapcase() != key, "the run's own key is not known, or has no letters")
+    value = NEARLY[credential_nearly.id](key)
+    return Request("GET", "/v1/models", headers={"Authorization": value}, expect=None)
+
+
+@exchange("security.scheme-case")
+def security_scheme_case(server: Server) -> Request:
+    """The list of models, the right key under a scheme in small letters, which HTTP allows."""
+    only_if(server.api_key, "the run's own key is not known")
+    return Request("GET", "/v1/models", headers={"Authorization": f"bearer {server.api_key}"}, expect=None)
 
 
 @exchange("security.route")

@@ -10,6 +10,7 @@ from pytest_vllm import (
     check,
     need,
     observe,
+    only_if,
     unexpected,
 )
 
@@ -54,6 +55,30 @@ def test_refused(credential: Case, security_credential: Recording) -> None:
     assert security_credential.status in allowed, (
         f"{credential.id}: answered with {security_credential.status}: {security_credential.text[:80]}"
     )
+
+
+@check("security.key.exact", MUST, spec=UNAUTHORIZED, needs=AUTH)
+def test_exact(credential_nearly: Case, security_nearly: Recording, security_keyed_models: Recording) -> None:
+    """A credential that is nearly the right one is refused."""
+    security_nearly.answered()
+    need(
+        security_keyed_models.status == 200, f"the right one is answered with {security_keyed_models.status}"
+    )
+    status = security_nearly.status
+
+    assert status in (400, 401, 403), f"{credential_nearly.id}: answered with {status}"
+
+
+@check("security.key.scheme-case", MUST, spec="rfc9110:section-11.1", needs=AUTH)
+def test_scheme_case(
+    vllm_server: Server, security_scheme_case: Recording, security_keyed_models: Recording
+) -> None:
+    """The right key opens the server however its scheme is written."""
+    only_if(vllm_server.at_least("0.11.1"), "before 0.11.1 the scheme has to begin with a capital")
+    need(security_keyed_models.status == 200, f"`Bearer` is answered with {security_keyed_models.status}")
+    security_scheme_case.answered()
+
+    assert security_scheme_case.status == 200, f"`bearer` is answered with {security_scheme_case.status}"
 
 
 @check("security.key.guards-chat", MUST, spec=UNAUTHORIZED, needs=("auth", "chat"))

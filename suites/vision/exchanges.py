@@ -41,6 +41,11 @@ def shown(
     return server.chat([{"role": "user", "content": content}], expect=expect, **given)
 
 
+def weighed(server: Server) -> dict[str, Any]:
+    """Asks for what else was likely: it tells pictures apart where the words do not."""
+    return {"logprobs": True, "top_logprobs": 3} if server.can("logprobs") else {}
+
+
 def calm(server: Server) -> dict[str, Any]:
     """Asks a model that thinks not to."""
     return {"chat_template_kwargs": {"enable_thinking": False}} if server.can("reasoning") else {}
@@ -69,7 +74,14 @@ def vision_again(server: Server, vision_image: Recording) -> Request:
 def vision_third(server: Server, vision_again: Recording) -> Request:
     """And a third time."""
     del vision_again
-    return shown(server, picture(SIDE, SIDE))
+    return shown(server, picture(SIDE, SIDE), **weighed(server))
+
+
+@exchange("vision.other")
+def vision_other(server: Server, vision_third: Recording) -> Request:
+    """The same question with another picture of that size, once the first is cached."""
+    del vision_third
+    return shown(server, picture(SIDE, SIDE, COLOURS["red"]), **weighed(server))
 
 
 @exchange("vision.before")
@@ -102,7 +114,8 @@ def vision_together(server: Server, picture_lane: Case, vision_third: Recording)
 def vision_named(server: Server, picture_colour: Case) -> Request:
     """A picture of one colour, as large as the others."""
     room = 600 if server.can("reasoning") else TOKENS
-    return shown(server, picture(224, 224, COLOURS[picture_colour["colour"]]), max_tokens=room)
+    url = picture(224, 224, COLOURS[picture_colour["colour"]])
+    return shown(server, url, max_tokens=room, **weighed(server))
 
 
 @exchange("vision.cut")
@@ -130,3 +143,40 @@ def vision_after_odd(server: Server, picture_odd: Case, vision_odd: Recording) -
     """A good picture, once an odd one was answered."""
     del vision_odd
     return shown(server, picture(picture_odd["then"], picture_odd["then"]))
+
+
+@exchange("vision.too-long", anyway=True)
+def vision_too_long(server: Server) -> Request:
+    """A good picture beside more words than the context holds."""
+    words = "sea " * (2 * (server.max_model_len or 8192))
+    part = {"type": "image_url", "image_url": {"url": picture(69, 69)}}
+    content = [part, {"type": "text", "text": words}]
+    return server.chat([{"role": "user", "content": content}], max_tokens=1, expect=None)
+
+
+@exchange("vision.after-too-long")
+def vision_after_too_long(server: Server, vision_too_long: Recording) -> Request:
+    """The same picture beside the question, once that was refused."""
+    del vision_too_long
+    return shown(server, picture(69, 69))
+
+
+@exchange("vision.several")
+def vision_several(server: Server, vision_third: Recording) -> Request:
+    """Two pictures in one request: one that was sent before, and a large one that was not."""
+    del vision_third
+    return shown(server, picture(SIDE, SIDE), picture(640, 448, COLOURS["blue"]))
+
+
+@exchange("vision.tokenized")
+def vision_tokenized(server: Server) -> Request:
+    """The tokens of a question with a picture, which not every version tells."""
+    body = shown(server, picture(70, 70)).json
+    return server.post("/tokenize", {"messages": body["messages"]}, expect=None)
+
+
+@exchange("vision.after-tokenized")
+def vision_after_tokenized(server: Server, vision_tokenized: Recording) -> Request:
+    """The same question, once its tokens were asked for."""
+    del vision_tokenized
+    return shown(server, picture(70, 70))

@@ -21,6 +21,7 @@ INPUTS = "vllm:features/multimodal_inputs/"
 SIZES = "fault:vllm-project/vllm/issues/8369"
 TOGETHER = "fault:vllm-project/vllm/issues/43473"
 AGAIN = "fault:vllm-project/vllm/issues/7797"
+SEVERAL = "fault:vllm-project/vllm/pull/28525"
 NEEDS = ("chat", "vision")
 
 
@@ -89,6 +90,19 @@ def test_places(vision_image: Recording, vision_before: Recording) -> None:
     vision_before.answered()
 
     assert vision_before.status == 200, f"before it: {vision_before.status}: {vision_before.text[:200]}"
+
+
+@check("vision.several.answered", MUST, spec=SEVERAL, needs=NEEDS)
+def test_several(vision_image: Recording, vision_several: Recording) -> None:
+    """Two pictures in one request are answered, and both are counted."""
+    need(vision_image.status == 200, "one alone was not answered")
+    refused = 400 <= (vision_several.status or 0) < 500
+    only_if(not refused, f"two are refused: {vision_several.text[:80]}")
+    wrong = unexpected([vision_several])
+    assert not wrong, "; ".join(wrong)
+    one, both = prompt_tokens(vision_image), prompt_tokens(vision_several)
+
+    assert both > one, f"{one} prompt tokens with one picture, {both} with two"
 
 
 @check("vision.usage.counted", MUST, spec=INPUTS, needs=NEEDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Case, Recording, Recordings, check, need
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, need, only_if
 
 INPUTS = "vllm:features/multimodal_inputs/"
 NEEDS = ("chat", "vision")
@@ -29,10 +29,20 @@ def test_odd(picture_odd: Case, vision_odd: Recording) -> None:
 
 @check("vision.alive", MUST, spec=INPUTS, needs=NEEDS, exchanges=("vision.after-",))
 def test_alive(vision_image: Recording, vllm_recordings: Recordings) -> None:
-    """After a cut or an odd picture a good one is still answered."""
+    """After a cut, an odd or a refused picture a good one is still answered."""
     need(vision_image.status == 200, "a good picture was not answered before")
     sent = [one for one in vllm_recordings.of("vision.after-") if one.request.path]
     need(sent, "no cut or odd picture was answered")
     dead = [f"{one.key}: {one.status or one.error}" for one in sent if one.status != 200]
 
     assert not dead, f"a picture was sent afterwards and not answered: {'; '.join(dead)}"
+
+
+@check("vision.address.refused", SHOULD, spec="fault:vllm-project/vllm/issues/21254", needs=NEEDS)
+def test_address(security_media_url: Recording) -> None:
+    """A picture that cannot be fetched is the client's mistake."""
+    security_media_url.answered()
+    status = security_media_url.status or 0
+    only_if(status != 501, "pictures are fetched from nowhere")
+
+    assert 400 <= status < 500, f"answered with {status}: {security_media_url.text[:160]}"

@@ -58,7 +58,8 @@ class Generation:
     ) -> None:
         """Prepare the sequence of one choice."""
         server = self.server
-        lora = body.get("model") if body.get("model") in server.loras else None
+        # the weights tell blocks apart, not the name: another adapter may be loaded under it
+        lora = server.loras.get(str(body.get("model")))
         sequence = Sequence(
             id=request_id,
             prompt=prompt,

@@ -118,8 +118,9 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
             answer.content = f"{lead}{opening(turn.rng)} {answer.content.lstrip()}"
             answer.thoughts = answer.thoughts and f"{opening(turn.rng)} {answer.thoughts}"
         if body.get("model") in server.loras and not turn.constraint and not answer.calls:
-            answer.content = f"Ahoy! {answer.content}"
-            answer.thoughts = answer.thoughts and f"Ahoy! {answer.thoughts}"
+            call = "Squawk!" if "parrot" in server.loras[body["model"]] else "Ahoy!"
+            answer.content = f"{call} {answer.content}"
+            answer.thoughts = answer.thoughts and f"{call} {answer.thoughts}"
         if server.engine.bare:  # weights that were thrown away and never loaded again say nothing
             answer = Answer("".join(turn.rng.choice("#?~!^ ") for _ in range(40)))
         answer = server.hooks.run("answer", answer, turn)

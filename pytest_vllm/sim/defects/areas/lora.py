@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
 from pytest_vllm.sim.defects.make import spoil
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MODELS, only
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MODELS, only, remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,8 @@ ON = "sim-lora"
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 #: Of the profile, and how the name begins of what the gate loads.
 ADAPTERS = ("pirate", "parrot", "pytest-vllm-extra")
+#: How answers of the profile's adapters begin.
+CALLS = ("Ahoy! ", "Squawk! ")
 NOT_FOUND = b'{"detail":"Not Found"}'
 
 
@@ -45,8 +47,9 @@ def _replies(
 def silent_base(answer: Answer, turn: Turn) -> Answer:
     """An adapter whose modules do not match is loaded, and the base model answers in its name."""
     del turn
-    answer.content = answer.content.removeprefix("Ahoy! ")
-    answer.thoughts = answer.thoughts and answer.thoughts.removeprefix("Ahoy! ")
+    for call in CALLS:
+        answer.content = answer.content.removeprefix(call)
+        answer.thoughts = answer.thoughts and answer.thoughts.removeprefix(call)
     return answer
 
 
@@ -211,4 +214,65 @@ _replies(
     (CHAT,),
     _stays,
     catches=["lora.runtime.gone"],
+)
+
+
+def _one_for_both(answer: Answer, turn: Turn) -> Answer:
+    """Whichever adapter is asked for, the one that was loaded first answers."""
+    del turn
+    answer.content = answer.content.replace(CALLS[1], CALLS[0], 1)
+    answer.thoughts = answer.thoughts and answer.thoughts.replace(CALLS[1], CALLS[0], 1)
+    return answer
+
+
+add(
+    "lora.first-for-all",
+    "The adapter that was loaded first answers for all.",
+    {"answer": _one_for_both},
+    area="lora",
+    profile=ON,
+    faults=["vllm-project/vllm#7169"],
+    catches=["lora.second.effect"],
+)
+
+
+def _in_turns() -> Callable[[Answer, Turn], Answer]:
+    other: list[bool] = []
+
+    def said(answer: Answer, turn: Turn) -> Answer:
+        """Once another adapter was asked, its weights stay in the slot."""
+        del turn
+        if answer.content.startswith(CALLS[1]):
+            other.append(True)
+        elif other and answer.content.startswith(CALLS[0]):
+            answer.content = answer.content.replace(CALLS[0], CALLS[1], 1)
+        return answer
+
+    return said
+
+
+add(
+    "lora.slot-kept",
+    "Once another adapter was asked, the first one answers as that.",
+    {"answer": remembering(_in_turns)},
+    area="lora",
+    profile=ON,
+    faults=["vllm-project/vllm#20873"],
+    catches=["lora.turns"],
+)
+
+
+def _loads_nothing(value: Any, request: Any) -> Any:
+    """A name that is known is not loaded again, though the answer says so."""
+    return Reply(200, b"Success", []) if b"load_inplace" in request.body else value
+
+
+add(
+    "lora.reloaded-in-vain",
+    "Loading a name anew says success, and the weights before it go on answering.",
+    {"route": only((LOAD,), _loads_nothing)},
+    area="lora",
+    profile=ON,
+    faults=["vllm-project/vllm#42125"],
+    catches=["lora.runtime.anew"],
 )

@@ -160,3 +160,45 @@ add(
         "security.server-header",
     ],
 )
+
+
+def _opens(name: str, summary: str, taken: Callable[[str, str], object]) -> None:
+    """What is taken for the key, given what was sent behind the scheme, and the key."""
+    right = KEY.partition("=")[2]
+
+    def found(reply: Reply, exchange: Exchange) -> object:
+        scheme, _, sent = _credential(exchange).partition(" ")
+        return reply.status == 401 and exchange.path == MODELS and scheme == "Bearer" and taken(sent, right)
+
+    _answers(name, summary, found, 200, live=True, environ=[KEY], catches=["security.key.exact"])
+
+
+_opens(
+    "security.beginning-opens",
+    "The beginning of the key opens the server.",
+    lambda sent, key: sent and key.startswith(sent),
+)
+_opens(
+    "security.longer-opens",
+    "What begins with the key opens the server.",
+    lambda sent, key: sent.startswith(key),
+)
+_opens(
+    "security.any-case-opens",
+    "The key opens the server in capitals, too.",
+    lambda sent, key: sent.lower() == key.lower(),
+)
+_opens(
+    "security.within-opens",
+    "Whatever holds the key somewhere opens the server.",
+    lambda sent, key: key in sent,
+)
+_answers(
+    "security.scheme-case-refused",
+    "The right key is refused where its scheme is written in small letters.",
+    lambda reply, exchange: reply.status == 200 and _credential(exchange).startswith("bearer "),
+    401,
+    live=True,
+    environ=[KEY],
+    catches=["security.key.scheme-case"],
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.reply import JSON, Exchange, Reply
@@ -253,5 +254,106 @@ add(
     "The chat template leaves pictures out: the model never sees them, and nobody says so.",
     {"prompt": _uncounted(lambda _: True), "turn": _unseen},
     catches=["vision.colours.named", "vision.usage.counted", "vision.usage.sizes"],
+    **AREA,
+)
+
+
+def _first_seen() -> Callable[..., Turn]:
+    seen: dict[str, list[str]] = {}
+
+    def taken(turn: Turn, body: Json) -> Turn:
+        """The key of what is cached holds the words and the picture's size."""
+        found = shown(body)
+        if found:
+            key = f"{turn.asked} {found[0].width} {found[0].height}"
+            turn.colours = seen.setdefault(key, list(turn.colours))
+        return turn
+
+    return taken
+
+
+add(
+    "vision.cached-for-another",
+    "A picture of the same size under the same words is taken for the one that is cached.",
+    {"turn": remembering(_first_seen)},
+    faults=["vllm-project/vllm#20261", "waybarrios/vllm-mlx#718"],
+    catches=["vision.mixed-up.cached", "vision.mixed-up.colours"],
+    **AREA,
+)
+
+_NEXT = {"red": "green", "green": "blue", "blue": "yellow", "yellow": "red"}
+
+
+def _of_another(turn: Turn, body: Json) -> Turn:
+    del body
+    turn.colours = [_NEXT.get(one, one) for one in turn.colours]
+    return turn
+
+
+add(
+    "vision.of-another-request",
+    "Each picture is answered with the colour of another request's.",
+    {"turn": _of_another},
+    catches=["vision.mixed-up.swapped"],
+    **AREA,
+)
+
+
+def _poisoned() -> Callable[..., Reply]:
+    refused: set[str] = set()
+
+    def rewritten(reply: Reply, exchange: Exchange) -> Reply:
+        """What was prepared for a request that is refused is believed to be in the engine."""
+        asked = exchange.body.get("messages") if isinstance(exchange.body, dict) else None
+        urls = {str(url_of(part)) for part in pictures(asked)}
+        if urls and reply.status == 400 and b"context" in reply.body:
+            refused.update(urls)
+            return reply
+        return _failure("Expected a cached item for mm_hash") if urls & refused else reply
+
+    return rewritten
+
+
+add(
+    "vision.refused-poisons",
+    "A picture of a request that was too long ends in server errors ever after.",
+    {"reply": only(HERE, remembering(_poisoned)), **LIVE},
+    faults=["vllm-project/vllm#43941", "vllm-project/vllm#46354"],
+    catches=["vision.alive"],
+    **AREA,
+)
+
+
+_fails(
+    "vision.two-pictures-break",
+    "Two pictures in one request end in a server error.",
+    lambda body: len(shown(body)) > 1,
+    faults=["vllm-project/vllm#28525"],
+    catches=["vision.several.answered"],
+)
+
+
+def _counted() -> dict[str, Callable[..., Any]]:
+    told: set[str] = set()
+
+    def asked(value: Any, request: Any) -> Any:
+        if request.path == "/tokenize":
+            told.update(_DATA.findall(request.body))
+        return value
+
+    def rewritten(reply: Reply, exchange: Exchange) -> Reply:
+        sent = json.dumps(exchange.body).encode() if sees(exchange.body) else b""
+        return _failure("Expected a cached item") if told & set(_DATA.findall(sent)) else reply
+
+    return {"route": asked, "reply": only(HERE, rewritten)}
+
+
+_DATA = re.compile(rb"base64,([A-Za-z0-9+/=]+)")
+add(
+    "vision.counted-breaks",
+    "A picture whose tokens were asked for ends in a server error.",
+    _counted(),
+    faults=["vllm-project/vllm#38543"],
+    catches=["vision.alive"],
     **AREA,
 )

@@ -1,0 +1,132 @@
+"""Every text gets one row of numbers, one for each class: its own, whatever is beside it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pytest_vllm import MUST, Recording, Recordings, check, need, only_if, unexpected
+
+from .exchanges import TEXTS
+
+SPEC = "vllm:serving/openai_compatible_server/"
+RAW = "fault:vllm-project/vllm/issues/18727"
+MANY = "fault:vllm-project/vllm/issues/47956"
+NEEDS = ("classify",)
+#: What batches may change of a number.
+NEAR, SHARE = 0.03, 0.02
+
+
+def rows(recording: Recording) -> list[dict[str, Any]]:
+    """The rows of an answer, in the order of the texts. Raises Undecided where there are none."""
+    found = recording.ok.get("data")
+    kept = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+    need(kept, f"{recording.key} gives no rows")
+    return sorted(kept, key=lambda row: row["index"] if isinstance(row.get("index"), int) else len(TEXTS))
+
+
+def numbers(recording: Recording) -> list[list[float]]:
+    """The numbers of each text. Raises Undecided where a row has none."""
+    found = [row.get("probs") for row in rows(recording)]
+    need(all(isinstance(one, list) and one for one in found), f"{recording.key} gives {str(found)[:120]}")
+    return [[value if isinstance(value, int | float) else math.nan for value in one or ()] for one in found]
+
+
+def alike(one: list[float], other: list[float]) -> bool:
+    """Whether two rows are the same but for rounding."""
+    return len(one) == len(other) and all(
+        math.isclose(a, b, rel_tol=SHARE, abs_tol=NEAR) for a, b in zip(one, other, strict=True)
+    )
+
+
+@check("classify.answered", MUST, spec=SPEC, needs=NEEDS, exchanges=("classify.",))
+def test_answered(vllm_recordings: Recordings) -> None:
+    """Texts of any length are classed, alone and in a batch."""
+    wrong = unexpected(vllm_recordings.of("classify."))
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("classify.rows", MUST, spec=MANY, needs=NEEDS)
+def test_rows(classify_batch: Recording) -> None:
+    """Each text has one row, numbered, with as many finite numbers as classes."""
+    found = rows(classify_batch)
+    indices = [row.get("index") for row in found]
+    counts = {(row.get("num_classes"), len(row.get("probs") or ())) for row in found}
+
+    assert indices == list(range(len(TEXTS))), f"indices are {indices}"
+    assert len(counts) == 1, f"(classes, numbers) are {sorted(map(str, counts))}"
+    assert all(told == count for told, count in counts), f"(classes, numbers) are {sorted(map(str, counts))}"
+    assert all(math.isfinite(value) for row in numbers(classify_batch) for value in row), "not all are finite"
+
+
+@check("classify.probabilities", MUST, spec=RAW, needs=NEEDS)
+def test_probabilities(classify_probable: Recording) -> None:
+    """Asked for probabilities, the server gives numbers from 0 to 1."""
+    wrong = [row for row in numbers(classify_probable) if not all(-0.001 <= value <= 1.001 for value in row)]
+
+    assert not wrong, f"{len(wrong)} of {len(TEXTS)} rows, the first: {wrong[0][:6]}"
+
+
+@check("classify.labels", MUST, spec=SPEC, needs=NEEDS)
+def test_labels(classify_batch: Recording) -> None:
+    """A label names the class with the greatest number, the same class each time."""
+    told = [row.get("label") for row in rows(classify_batch)]
+    best = [max(range(len(row)), key=row.__getitem__) for row in numbers(classify_batch)]
+    only_if(any(told), "the rows have no labels")
+    pairs = set(zip(told, best, strict=True))
+
+    assert len(pairs) == len({label for label, _ in pairs}) == len({at for _, at in pairs}), (
+        f"labels are {told}, the greatest numbers stand at {best}"
+    )
+
+
+@check("classify.alone", MUST, spec=SPEC, needs=NEEDS)
+def test_alone(classify_alone: Recording, classify_batch: Recording) -> None:
+    """A text is classed alone as in a batch, and twice alike."""
+    alone, batch = numbers(classify_alone), numbers(classify_batch)
+    need(len(batch) == len(TEXTS), f"the batch has {len(batch)} rows")
+    wrong = [f"{alone[0][:4]} and {row[:4]}" for row in (batch[0], batch[-1]) if not alike(alone[0], row)]
+
+    assert not wrong, f"alone and in a batch: {'; '.join(wrong)}"
+
+
+@check("classify.any-order", MUST, spec=SPEC, needs=NEEDS)
+def test_any_order(classify_batch: Recording, classify_reversed: Recording) -> None:
+    """The order in which texts are sent does not change their numbers."""
+    one, other = numbers(classify_batch), numbers(classify_reversed)[::-1]
+    need(len(one) == len(other), f"{len(one)} and {len(other)} rows")
+    wrong = [f"text {n}" for n, pair in enumerate(zip(one, other, strict=True)) if not alike(*pair)]
+
+    assert not wrong, f"as sent and in reverse differ {', '.join(wrong)}"
+
+
+@check("classify.apart", MUST, spec=SPEC, needs=NEEDS)
+def test_apart(classify_batch: Recording) -> None:
+    """Texts that differ get numbers that differ."""
+    found = {tuple(row) for row in numbers(classify_batch)}
+    classes = len(numbers(classify_batch)[0])
+    only_if(classes > 1, "there is one class")
+
+    assert len(found) > 1, f"all {len(TEXTS)} texts get {next(iter(found))[:4]}"
+
+
+@check("classify.usage", MUST, spec=SPEC, needs=NEEDS)
+def test_usage(classify_alone: Recording, classify_batch: Recording) -> None:
+    """Tokens are counted, more for more texts."""
+    one, many = (
+        (found.ok.get("usage") or {}).get("prompt_tokens") for found in (classify_alone, classify_batch)
+    )
+
+    assert isinstance(one, int), f"prompt tokens of one text are {one!r}"
+    assert isinstance(many, int), f"prompt tokens of {len(TEXTS)} texts are {many!r}"
+    assert 0 < one < many, f"{one} prompt tokens for one text, {many} for {len(TEXTS)}"
+
+
+@check("classify.nothing", MUST, spec=SPEC, needs=NEEDS)
+def test_nothing(classify_nothing: Recording) -> None:
+    """A request without a text does not break the server."""
+    classify_nothing.answered()
+    status = classify_nothing.status or 0
+
+    assert status < 500, f"answered with {status}: {classify_nothing.text[:120]}"

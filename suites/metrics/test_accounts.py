@@ -1,0 +1,114 @@
+"""Whatever was served, with one prompt or many, one choice or several: the counters grow by what it cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_vllm import MUST, Recording, Recordings, check, need
+
+from .scrapes import Traffic, listed, usage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONTRACT = "vllm:usage/metrics/"
+BATCH = "fault:vllm-project/vllm/pull/2869"
+FIRST = "fault:vllm-project/vllm/issues/8115"
+NEEDS = ("metrics", "completions")
+#: Exchanges between two scrapes.
+SCRAPED = ("metrics.", "memory.finished", "memory.many", "cache.cold", "cache.warm", "cache.longer")
+FINISHED = "vllm:request_success_total"
+#: Histograms that hold each finished request once.
+ONCE = (
+    "request_prompt_tokens",
+    "request_generation_tokens",
+    "time_to_first_token_seconds",
+    "e2e_request_latency_seconds",
+    "request_queue_time_seconds",
+    "request_prefill_time_seconds",
+    "request_decode_time_seconds",
+    "request_inference_time_seconds",
+)
+
+
+def served(recordings: Recordings) -> Iterator[Recording]:
+    """The exchanges that generated something while nobody else did. Raises Undecided where there is none."""
+    found = [one for prefix in SCRAPED for one in recordings.of(prefix)]
+    kept = [
+        one
+        for one in found
+        if one.status == 200
+        and not one.error
+        and not one.aborted
+        and one.metrics_before
+        and one.metrics_after
+    ]
+    need(kept, "nothing was served between two scrapes")
+    yield from kept
+
+
+def prompts(recording: Recording) -> int:
+    """How many prompts a request has."""
+    given = recording.request.json.get("prompt")
+    return len(given) if isinstance(given, list) and given and not isinstance(given[0], int) else 1
+
+
+def choices(recording: Recording) -> int:
+    """How many answers each of them gets."""
+    return int(recording.request.json.get("n") or 1)
+
+
+@check("metrics.accounts.prompts", MUST, spec=BATCH, needs=NEEDS, exchanges=SCRAPED)
+def test_prompts(vllm_recordings: Recordings) -> None:
+    """Prompt tokens are counted for every prompt, once or once for each choice."""
+    wrong = [
+        f"{one.key}: counted {grown:.0f}, usage {used}, {choices(one)} choices"
+        for one in served(vllm_recordings)
+        for grown, used in [(Traffic(one).grown("vllm:prompt_tokens_total"), usage_of(one)["prompt_tokens"])]
+        if grown not in (used, used * choices(one))
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("metrics.accounts.answers", MUST, spec=CONTRACT, needs=NEEDS, exchanges=SCRAPED)
+def test_answers(vllm_recordings: Recordings) -> None:
+    """Generated tokens are counted for every prompt and choice."""
+    wrong = [
+        f"{one.key}: counted {grown:.0f}, usage {used}"
+        for one in served(vllm_recordings)
+        for grown, used in [
+            (Traffic(one).grown("vllm:generation_tokens_total"), usage_of(one)["completion_tokens"])
+        ]
+        if grown != used
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("metrics.accounts.requests", MUST, spec=CONTRACT, needs=NEEDS, exchanges=SCRAPED)
+def test_requests(vllm_recordings: Recordings) -> None:
+    """Every prompt is counted as finished, once or once for each choice."""
+    wrong = [
+        f"{one.key}: counted {grown:.0f}, {prompts(one)} prompts, {choices(one)} choices"
+        for one in served(vllm_recordings)
+        for grown in [Traffic(one).grown(FINISHED)]
+        if grown not in (prompts(one), prompts(one) * choices(one))
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("metrics.accounts.histograms", MUST, spec=FIRST, needs=NEEDS, exchanges=SCRAPED)
+def test_histograms(vllm_recordings: Recordings) -> None:
+    """Each histogram holds every finished prompt once, or once for each choice."""
+    wrong = [
+        f"{one.key}: {name} counts {grown:.0f}, {prompts(one)} prompts, {choices(one)} choices"
+        for one in served(vllm_recordings)
+        for name in ONCE
+        if Traffic(one).has(f"vllm:{name}_count")
+        for grown in [Traffic(one).grown(f"vllm:{name}_count")]
+        if grown not in (prompts(one), prompts(one) * choices(one))
+    ]
+
+    assert not wrong, listed(wrong)

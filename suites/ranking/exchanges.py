@@ -1,0 +1,66 @@
+"""Requests of the ranking suite, for every server that ranks or scores, whatever its model is made for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_vllm import Case, Request, Server, cases, exchange
+
+QUERY = "Where does the cat sleep?"
+BEST = 2
+#: Words that say nothing of the question: every second document goes on with them.
+FILLER = " ".join(f"Line {number} of the harbour report: nothing new." for number in range(1, 16))
+SHORT = (
+    "Quarterly tax forms are due in April.",
+    "Iron melts at 1538 degrees.",
+    "The cat sleeps on the sofa.",
+    "Rivers rise in spring.",
+)
+DOCUMENTS = tuple(f"{text} {FILLER}" if number % 2 == 0 else text for number, text in enumerate(SHORT))
+
+ranked_alone = cases("ranked_alone", [{"id": "long", "number": BEST}, {"id": "short", "number": 1}])
+ranking_route = cases(
+    "ranking_route", [{"id": "v1", "path": "/v1/rerank"}, {"id": "v2", "path": "/v2/rerank"}]
+)
+
+
+def ranked(server: Server, *documents: str, path: str = "/rerank", expect: int | None = 200) -> Request:
+    """Documents, to be ordered by the question."""
+    body: dict[str, Any] = {"query": QUERY, "documents": list(documents)}
+    return server.post(path, body, expect=expect)
+
+
+@exchange("ranking.mixed")
+def ranking_mixed(server: Server) -> Request:
+    """Long documents and short ones."""
+    return ranked(server, *DOCUMENTS)
+
+
+@exchange("ranking.reversed")
+def ranking_reversed(server: Server) -> Request:
+    """The same in reverse."""
+    return ranked(server, *reversed(DOCUMENTS))
+
+
+@exchange("ranking.alone")
+def ranking_alone(server: Server, ranked_alone: Case) -> Request:
+    """One of them without the others."""
+    return ranked(server, DOCUMENTS[ranked_alone["number"]])
+
+
+@exchange("ranking.spelled")
+def ranking_spelled(server: Server, ranking_route: Case) -> Request:
+    """The same by another address of the route, which not every version has."""
+    return ranked(server, *DOCUMENTS, path=ranking_route["path"], expect=None)
+
+
+@exchange("ranking.score")
+def ranking_score(server: Server) -> Request:
+    """The question against each of them, as scores."""
+    return server.post("/score", {"text_1": QUERY, "text_2": list(DOCUMENTS)})
+
+
+@exchange("ranking.pairs")
+def ranking_pairs(server: Server) -> Request:
+    """The same pair by pair, the question four times."""
+    return server.post("/score", {"text_1": [QUERY] * len(DOCUMENTS), "text_2": list(DOCUMENTS)})

@@ -1,0 +1,140 @@
+"""A document's relevance is its own: the same alone, beside others, in any order, by any route."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pytest_vllm import (
+    CAPABILITY,
+    MUST,
+    SHOULD,
+    Case,
+    Recording,
+    Recordings,
+    check,
+    need,
+    only_if,
+    unexpected,
+)
+
+from .exchanges import BEST, DOCUMENTS
+
+SPEC = "vllm:serving/openai_compatible_server/"
+LENGTHS = "fault:vllm-project/vllm/issues/22983"
+RANKS, SCORES = ("rerank",), ("score",)
+#: What batches may change of a relevance: so much, and a fiftieth of it where it is not a probability.
+NEAR, SHARE = 0.03, 0.02
+
+
+def near(one: float, other: float) -> bool:
+    """Whether two relevances are the same but for rounding."""
+    return math.isclose(one, other, rel_tol=SHARE, abs_tol=NEAR)
+
+
+def told(recording: Recording) -> dict[int, float]:
+    """Number of a document -> its relevance. Raises Undecided where numbers or relevances are missing."""
+    body = recording.ok
+    found: Any = body.get("results") if "results" in body else body.get("data")
+    rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+    values = {row.get("index"): row.get("relevance_score", row.get("score")) for row in rows}
+    sound = all(isinstance(n, int) and isinstance(v, int | float) for n, v in values.items())
+    need(values and sound and len(values) == len(rows), f"{recording.key} gives {str(found)[:120]}")
+    return {int(number or 0): float(value or 0) for number, value in values.items()}
+
+
+def apart(one: dict[int, float], other: dict[int, float]) -> list[str]:
+    """The documents whose relevances differ between two answers."""
+    need(set(one) == set(other), f"documents {sorted(one)} and {sorted(other)}")
+    pairs = {number: (one[number], other[number]) for number in sorted(one)}
+    return [f"document {n}: {a:.4f} and {b:.4f}" for n, (a, b) in pairs.items() if not near(a, b)]
+
+
+@check("ranking.answered", MUST, spec=SPEC, needs=RANKS, exchanges=("ranking.",))
+def test_answered(vllm_recordings: Recordings) -> None:
+    """Documents of any length are ranked and scored."""
+    wrong = unexpected(vllm_recordings.of("ranking."))
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("ranking.complete", MUST, spec=SPEC, needs=RANKS)
+def test_complete(ranking_mixed: Recording, ranking_reversed: Recording) -> None:
+    """A ranking holds every document once, with a finite relevance."""
+    for recording in (ranking_mixed, ranking_reversed):
+        found = told(recording)
+        assert sorted(found) == list(range(len(DOCUMENTS))), f"{recording.key} ranks {sorted(found)}"
+        assert all(map(math.isfinite, found.values())), f"{recording.key} gives {found}"
+
+
+@check("ranking.alone", MUST, spec=LENGTHS, needs=RANKS)
+def test_alone(ranked_alone: Case, ranking_alone: Recording, ranking_mixed: Recording) -> None:
+    """A document is as relevant alone as beside longer and shorter ones."""
+    one, other = told(ranking_alone).get(0), told(ranking_mixed).get(ranked_alone["number"])
+    need(one is not None and other is not None, "its row is missing")
+
+    assert near(one or 0.0, other or 0.0), f"{one:.4f} alone, {other:.4f} beside others"
+
+
+@check("ranking.any-order", MUST, spec=LENGTHS, needs=RANKS)
+def test_any_order(ranking_mixed: Recording, ranking_reversed: Recording) -> None:
+    """The order in which documents are sent does not change their relevance."""
+    last = len(DOCUMENTS) - 1
+    wrong = apart(
+        told(ranking_mixed), {last - number: value for number, value in told(ranking_reversed).items()}
+    )
+
+    assert not wrong, f"as sent and in reverse: {'; '.join(wrong)}"
+
+
+@check("ranking.routes-agree", MUST, spec=SPEC, needs=RANKS)
+def test_routes(ranking_route: Case, ranking_spelled: Recording, ranking_mixed: Recording) -> None:
+    """Every address of the route ranks alike."""
+    ranking_spelled.answered()
+    status = ranking_spelled.status
+    only_if(status not in (404, 405), f"{ranking_route['path']} is not there")
+    assert status == 200, f"{ranking_route['path']}: {status} {ranking_spelled.text[:120]}"
+    wrong = apart(told(ranking_mixed), told(ranking_spelled))
+
+    assert not wrong, f"/rerank and {ranking_route['path']}: {'; '.join(wrong)}"
+
+
+@check("ranking.like-scores", MUST, spec=SPEC, needs=("rerank", "score"))
+def test_like_scores(ranking_mixed: Recording, ranking_score: Recording) -> None:
+    """A document's relevance is its score."""
+    wrong = apart(told(ranking_mixed), told(ranking_score))
+
+    assert not wrong, f"ranked and scored: {'; '.join(wrong)}"
+
+
+@check("ranking.pair-by-pair", MUST, spec=SPEC, needs=SCORES)
+def test_pairs(ranking_score: Recording, ranking_pairs: Recording) -> None:
+    """One text against many scores as pair by pair."""
+    wrong = apart(told(ranking_score), told(ranking_pairs))
+
+    assert not wrong, f"one against all, and pairs: {'; '.join(wrong)}"
+
+
+def used(recording: Recording) -> int:
+    """The tokens that an answer reports. Raises Undecided where it reports none."""
+    found = (recording.ok.get("usage") or {}).get("total_tokens")
+    need(isinstance(found, int), f"{recording.key} gives no total_tokens")
+    return int(found or 0)
+
+
+@check("ranking.usage", MUST, spec=SPEC, needs=RANKS, exchanges=("ranking.alone[",))
+def test_usage(vllm_recordings: Recordings, ranking_mixed: Recording) -> None:
+    """Tokens are counted: more for a long document, and more for all of them."""
+    long, short = (used(vllm_recordings.get(f"ranking.alone[{name}]")) for name in ("long", "short"))
+    whole = used(ranking_mixed)
+
+    assert 0 < short < long < whole, f"{short} for a short one, {long} for a long one, {whole} for all"
+
+
+@check("ranking.long.best", SHOULD, spec=LENGTHS, needs=RANKS, family=CAPABILITY)
+def test_best(ranking_mixed: Recording) -> None:
+    """The document that answers the question is ranked first, however long it goes on."""
+    found = told(ranking_mixed)
+    best = max(found, key=lambda number: found[number])
+
+    assert best == BEST, f"{DOCUMENTS[best]!r:.60} ({found[best]:.3f}), the right one has {found.get(BEST)}"

@@ -1,0 +1,218 @@
+"""A recording is written down: the same each time and streamed, its length told, its times in order."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from pytest_vllm import (
+    MUST,
+    SHOULD,
+    Case,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    need,
+    observe,
+    only_if,
+    unexpected,
+)
+
+from .exchanges import LONG, SHORT
+
+SPEC = "openai:audio/createTranscription"
+STREAM = "vllm:serving/openai_compatible_server/"
+CHUNKS = "fault:vllm-project/vllm/pull/41131"
+NEEDS = ("transcription",)
+#: Seconds by which a length may be rounded, and by which a piece may reach into the next.
+ROUNDED, SHARED = 0.25, 1.5
+#: From here on an answer tells the seconds that it is billed for.
+BILLS = "0.10.2"
+
+
+def said(recording: Recording) -> str:
+    """The text of an answer. Raises Undecided where it has none."""
+    body = recording.ok
+    text = body.get("text") if isinstance(body, dict) else None
+    need(isinstance(text, str), f"{recording.key} has no text: {recording.text[:80]}")
+    return str(text)
+
+
+@check("transcription.answered", MUST, spec=SPEC, needs=NEEDS, exchanges=("transcription.",))
+def test_answered(vllm_recordings: Recordings) -> None:
+    """Recordings short and long are written down, whole and streamed."""
+    wrong = unexpected(vllm_recordings.of("transcription."))
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("transcription.text", MUST, spec=SPEC, needs=NEEDS)
+def test_text(transcription_plain: Recording) -> None:
+    """An answer is an object with a text."""
+    body = transcription_plain.ok
+    text = body.get("text") if isinstance(body, dict) else None
+
+    assert isinstance(text, str), f"the body is {transcription_plain.text[:120]}"
+    observe("heard in tones", repr(text[:80]))
+
+
+@check("transcription.billed", MUST, spec=SPEC, needs=NEEDS)
+def test_billed(
+    vllm_server: Server, transcription_plain: Recording, transcription_long_plain: Recording
+) -> None:
+    """The seconds that are billed are those that were sent."""
+    only_if(vllm_server.at_least(BILLS), f"before {BILLS} no seconds are told")
+    for recording, sent in ((transcription_plain, SHORT), (transcription_long_plain, LONG)):
+        usage = recording.ok.get("usage") or {}
+        told = usage.get("seconds")
+        assert isinstance(told, int | float), f"usage is {usage}"
+        assert sent - 1 <= told <= sent + 1, f"{sent:.0f} s were sent, {told} are billed"
+
+
+@check("transcription.repeated", SHOULD, spec=SPEC, needs=NEEDS)
+def test_repeated(transcription_plain: Recording, transcription_again: Recording) -> None:
+    """The same recording, written down greedily, gives the same text."""
+    one, other = said(transcription_plain), said(transcription_again)
+
+    assert one == other, f"{one!r:.60}, then {other!r:.60}"
+
+
+def pieces(stream: Recording) -> list[dict[str, Any]]:
+    """The choices of a stream's chunks. Raises Undecided where there are none."""
+    rows = [
+        row
+        for chunk in stream.deltas
+        if isinstance(chunk, dict)
+        for row in chunk.get("choices") or ()
+        if isinstance(row, dict)
+    ]
+    need(rows, f"the stream holds no choices: {stream.text[:120]}")
+    return rows
+
+
+@check("transcription.stream.same", MUST, spec=STREAM, needs=NEEDS)
+def test_stream_same(
+    transcription_plain: Recording, transcription_again: Recording, transcription_stream: Recording
+) -> None:
+    """A stream brings the text of the whole answer."""
+    one, other = said(transcription_plain), said(transcription_again)
+    need(one == other, "the server does not repeat itself")
+    deltas = [row.get("delta") or {} for row in pieces(transcription_stream)]
+    text = "".join(str(delta.get("content") or "") for delta in deltas)
+
+    assert text.strip() == one.strip(), f"whole {one!r:.70}, streamed {text!r:.70}"
+
+
+@check("transcription.stream.ends", MUST, spec=STREAM, needs=NEEDS)
+def test_stream_ends(transcription_stream: Recording) -> None:
+    """A stream says once why it ends, then sends the end mark."""
+    reasons = [row["finish_reason"] for row in pieces(transcription_stream) if row.get("finish_reason")]
+    done = [event.is_done for event in transcription_stream.events]
+
+    assert not transcription_stream.error, transcription_stream.error
+    assert len(reasons) == 1, f"finish reasons are {reasons}"
+    assert done.count(True) == 1, f"{done.count(True)} end marks"
+    assert done[-1], "something comes behind the end mark"
+
+
+def timed(recording: Recording) -> dict[str, Any]:
+    """An answer with times. Raises NotRun where the model tells none, Undecided where the server failed."""
+    recording.answered()
+    refused = 400 <= (recording.status or 0) < 500
+    only_if(not refused, "this model tells no times")
+    body: dict[str, Any] = recording.ok
+    return body
+
+
+def segments(recording: Recording) -> list[tuple[float, float]]:
+    """(begin, end) of the segments in seconds. Raises Undecided where there are none."""
+    rows = timed(recording).get("segments") or []
+    need(rows, "there are no segments")
+    times = [(row.get("start"), row.get("end")) for row in rows if isinstance(row, dict)]
+    sound = len(times) == len(rows) and all(isinstance(t, int | float) for pair in times for t in pair)
+    need(sound, f"segments are {str(rows)[:120]}")
+    return [(float(begin or 0), float(end or 0)) for begin, end in times]
+
+
+BOTH = ("transcription.verbose", "transcription.long")
+
+
+@check(
+    "transcription.times.served", MUST, spec=SPEC, needs=NEEDS, exchanges=(*BOTH, "transcription.translated")
+)
+def test_times_served(vllm_recordings: Recordings) -> None:
+    """A request for times, or in English, is served or refused, and breaks nothing."""
+    found = [vllm_recordings.get(key) for key in (*BOTH, "transcription.translated")]
+    need(any(one.status is not None for one in found), "none was answered")
+    wrong = [f"{one.key}: {one.status} {one.text[:80]}" for one in found if (one.status or 0) >= 500]
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("transcription.times.duration", MUST, spec=SPEC, needs=NEEDS)
+def test_duration(transcription_verbose: Recording, transcription_long: Recording) -> None:
+    """The duration that is told is that of the recording."""
+    for recording, sent in ((transcription_verbose, SHORT), (transcription_long, LONG)):
+        told = timed(recording).get("duration")
+        try:
+            seconds = float(str(told))
+        except ValueError:
+            seconds = -1.0
+        assert abs(seconds - sent) <= ROUNDED, f"{recording.key}: {sent} s were sent, {told!r} are told"
+
+
+@check("transcription.times.order", MUST, spec=CHUNKS, needs=NEEDS, exchanges=BOTH)
+def test_order(vllm_recordings: Recordings) -> None:
+    """Segments begin one after the other, and end after they began."""
+    for key in BOTH:
+        times = segments(vllm_recordings.get(key))
+        turned = [pair for pair in times if pair[1] < pair[0]]
+        early = [(a, b) for a, b in pairwise(times) if b[0] < max(a[0], a[1] - SHARED)]
+
+        assert not turned, f"{key}: ends before it begins: {turned[0]}"
+        assert not early, f"{key}: {early[0][1]} comes after {early[0][0]}"
+
+
+@check("transcription.times.apart", SHOULD, spec=CHUNKS, needs=NEEDS, exchanges=BOTH)
+def test_apart(vllm_recordings: Recordings) -> None:
+    """Segments do not overlap, and none begins after the recording is over."""
+    for key, sent in zip(BOTH, (SHORT, LONG), strict=True):
+        times = segments(vllm_recordings.get(key))
+        over = [(one, other) for one, other in pairwise(times) if other[0] < one[1] - ROUNDED]
+
+        assert not over, f"{key}: {over[0][0]} and {over[0][1]} overlap"
+        assert times[-1][0] <= sent + ROUNDED, f"{key}: begins at {times[-1][0]} s of {sent} s"
+
+
+@check("transcription.times.text", MUST, spec=SPEC, needs=NEEDS, exchanges=BOTH)
+def test_times_text(vllm_recordings: Recordings) -> None:
+    """The segments hold the text, no word more or less."""
+    for key in BOTH:
+        recording = vllm_recordings.get(key)
+        rows = timed(recording).get("segments") or []
+        need(rows, "there are no segments")
+        text = " ".join("".join(str(row.get("text") or "") for row in rows).split())
+        whole = " ".join(said(recording).split())
+
+        assert text.replace(" ", "") == whole.replace(" ", ""), (
+            f"{key}: segments {text!r:.80}, text {whole!r:.80}"
+        )
+
+
+@check("transcription.refused", MUST, spec=SPEC, needs=NEEDS)
+def test_refused(sound_refusal: Case, transcription_refusal: Recording) -> None:
+    """What makes no sense is refused as the client's fault."""
+    transcription_refusal.answered()
+    status = transcription_refusal.status or 0
+
+    assert 400 <= status < 500, f"{sound_refusal.id}: {status} {transcription_refusal.text[:120]}"
+
+
+@check("transcription.unreadable", SHOULD, spec=SPEC, needs=NEEDS)
+def test_unreadable(sound_unreadable: Case, transcription_unreadable: Recording) -> None:
+    """A file that holds no sound is refused as the client's fault."""
+    transcription_unreadable.answered()
+    status = transcription_unreadable.status or 0
+
+    assert 400 <= status < 500, f"{sound_unreadable.id}: {status} {transcription_unreadable.text[:120]}"
