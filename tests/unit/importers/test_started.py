@@ -148,7 +148,8 @@ def test_a_recipe_of_another_server_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "kind"),
     [
-        ("job.hcl", 'job "a" {\n  group "g" {\n  }\n}\n', "HCL"),
+        ("job.hcl", 'job "a" {\n  group "g" {\n  }\n}\n', "Nomad job"),
+        ("main.hcl", 'resource "a" "b" {\n  name = "c"\n}\n', "HCL"),
         ("a", 'job "a" {\n  group "g" {\n  }\n}\n', "Nomad"),
         ("ecosystem.config.js", "module.exports = {}\n", "PM2"),
         ("a.yml", f"llm:\n  image: {STOCK}\n  ports: ['8000:8000']\n", "a service of a compose file"),

@@ -78,7 +78,7 @@ METRICS = [
         raw(
             SCRAPE, f"vllm:num_requests_waiting{LABELS} 0.0\n", f"vllm:num_requests_waiting{LABELS} 0.0\n" * 2
         ),
-        ("metrics.text.unique",),
+        ("metrics.text.unique", "metrics.gauges.one-source"),
     ),
     Break("a bucket shrinks", changed(one(SCRAPE), _no_buckets_grow), ("metrics.text.buckets-grow",)),
     Break(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -68,7 +69,7 @@ def test_an_end_that_is_allowed_is_not(asked: dict[str, Any], choice: dict[str, 
 
 
 def test_drafts_may_end_an_answer_early() -> None:
-    drafting = server(**{"speculative-config": '{"method": "ngram"}'})
+    drafting = replace(server(), drafts=True)
 
     ends_allowed(vllm_recordings=completed({"min_tokens": 9}, "Hi.", **STOPPED), vllm_server=drafting)
 

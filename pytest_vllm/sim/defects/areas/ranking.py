@@ -45,7 +45,7 @@ def _crowded(value: float, number: int, texts: list[str]) -> float:
 
 
 def _early(value: float, number: int, texts: list[str]) -> float:
-    return value / 3 if number and len(texts) > 1 else value
+    return value / 3 if number > 1 and len(texts) > 2 else value
 
 
 in_body(
@@ -59,7 +59,7 @@ in_body(
 )
 in_body(
     "ranking.first-favoured",
-    "The document that is sent first is the more relevant for it.",
+    "The documents that are sent first are the more relevant for it.",
     RERANK,
     _relevances(_early),
     catches=["ranking.any-order", "ranking.alone"],
@@ -115,6 +115,14 @@ in_body(
     lambda body, asked: len(_documents(asked)) > 1 and body["results"].append(dict(body["results"][0])),
     area="embeddings",
     catches=["ranking.complete", "embeddings.rerank.complete"],
+    **ON,
+)
+in_body(
+    "ranking.last-left-out",
+    "The least relevant of several documents is left out.",
+    RERANK,
+    lambda body, asked: len(_documents(asked)) > 2 and body["results"].pop(),
+    catches=["ranking.complete"],
     **ON,
 )
 refused(
@@ -185,6 +193,14 @@ in_body(
     CLASSIFY,
     _one_for_all,
     catches=["classify.apart", "classify.any-order"],
+    **CLASSES,
+)
+in_body(
+    "classify.first-turned",
+    "The first text of a batch gets its numbers in another order.",
+    CLASSIFY,
+    _rows(lambda row, number, count: row[::-1] if count > 1 and not number else row),
+    catches=["classify.any-order"],
     **CLASSES,
 )
 in_body(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.choose import failure
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import only
+from pytest_vllm.sim.defects.scope import every, only
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +31,13 @@ def _in_answers(name: str, summary: str, change: Callable[[Json], object], **fac
         return body
 
     add(name, summary, {"json": only(HEARD, changed)}, **ON, **facts)
+
+
+def _heard_on(body: Any, exchange: Exchange) -> Any:
+    del exchange
+    if isinstance(body, dict) and "text" in body:
+        body["text"] = f"{body['text']} Thank you."
+    return body
 
 
 def _from_zero(body: Json) -> None:
@@ -62,6 +69,14 @@ def _word_again(body: Json) -> None:
         parts[-1]["text"] = f"{parts[-1]['text']} {parts[-1]['text'].split()[-1]}"
 
 
+add(
+    "transcription.goes-on",
+    "Every other time words are written down that nobody said.",
+    # what is counted over a run cannot be put into recordings one by one
+    {"json": only(HEARD, every(2, _heard_on)), "route": lambda reply, _request: reply},
+    catches=["transcription.repeated"],
+    **ON,
+)
 _in_answers(
     "transcription.times-from-zero",
     "The times of each piece of a recording begin at zero again.",
