@@ -38,6 +38,9 @@ _LOOKS = tuple(
     )
 )
 
+#: Characters of a text that is remembered to hold no secret, and how many are.
+SHORT, KEPT = 64, 4096
+
 
 class Redactor:
     """Hides secrets in texts, JSON values, headers and recordings.
@@ -53,6 +56,8 @@ class Redactor:
         self._known = frozenset(secret for secret in secrets if secret)
         forms = {form for secret in self._known if is_distinctive(secret) for form in _forms(secret)}
         self._forms = sorted(forms)
+        #: Short texts that held none: names of fields, words of the protocol, said in every answer.
+        self._clean: set[str] = set()
 
     def knowing(self, *secrets: str | None) -> Redactor:
         """A redactor that hides these as well."""
@@ -60,9 +65,13 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text with every secret replaced by `***`."""
+        if text in self._clean:
+            return text
         raw = text.encode("utf-8", "surrogatepass")
         spans = self._spans(raw)
         if not spans:
+            if len(text) <= SHORT and len(self._clean) < KEPT:
+                self._clean.add(text)
             return text
         parts = [raw[end:start] for (_, end), (start, _) in pairwise([(0, 0), *spans, (len(raw), 0)])]
         return HIDDEN.encode().join(parts).decode("utf-8", "surrogatepass")

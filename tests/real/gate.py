@@ -94,19 +94,17 @@ def otherwise(one: GateRun, other: GateRun, for_a_reason: str = "(?!)") -> dict[
 
 #: Whether also is asked for what takes long and has been shown by another run, or by other versions.
 EVERYTHING = os.environ.get("PYTEST_VLLM_REAL") == "all"
+
+
 #: Areas whose checks load the server for minutes; `otherwise` compares none of them.
 LOADING = ("throughput", "performance")
+#: Areas in which it would show that another way to the server gives other verdicts.
+TELLING = ("cache", "chat", "completions", "health", "metrics", "models", "profile", "stream", "usage")
 
 
-def without_load(run: GateRun) -> list[str]:
-    """Options that ask for every area of a run but those that load the server.
-
-    None with `PYTEST_VLLM_REAL=all`: then it is loaded again, for four minutes.
-    """
-    if EVERYTHING:
-        return []
-    areas = {check.partition(".")[0] for check in run.verdicts} - {*LOADING}
-    return [f"--vllm-check={area}" for area in sorted(areas)]
+def once_more() -> list[str]:
+    """Options that ask for a part of what another run has shown; with `PYTEST_VLLM_REAL=all` none."""
+    return [] if EVERYTHING else [f"--vllm-check={area}" for area in TELLING]
 
 
 def gate_command(*options: str) -> list[str]:

@@ -38,7 +38,7 @@ model = "/models/SmolLM2-135M-Instruct"
 shm = "1g"
 
 [server.env]
-VLLM_CPU_KVCACHE_SPACE = "1"
+VLLM_CPU_KVCACHE_SPACE = "2"
 HF_HUB_OFFLINE = "1"
 VLLM_NO_USAGE_STATS = "1"
 DO_NOT_TRACK = "1"
@@ -46,6 +46,7 @@ DO_NOT_TRACK = "1"
 
 [server.args]
 enforce-eager = true
+dtype = "float32"
 {args}
 
 [boot]

@@ -18,6 +18,7 @@ READY_WITHIN_S = 300.0
 SERVE = (
     "/models/SmolLM2-135M-Instruct",
     *("--served-model-name", "smollm2-135m"),
+    *("--dtype", "float32"),
     *("--max-model-len", "4096"),
     *("--max-num-seqs", "16"),
     "--enforce-eager",
@@ -34,7 +35,7 @@ class HandStarted:
 
     def __enter__(self) -> Self:
         """Start it and wait until it is healthy. Raises RuntimeError with its last lines."""
-        options = ["--detach", "--label", LABEL, "--shm-size", "1g", "--env", "VLLM_CPU_KVCACHE_SPACE=1"]
+        options = ["--detach", "--label", LABEL, "--shm-size", "1g", "--env", "VLLM_CPU_KVCACHE_SPACE=2"]
         self.id = docker("run", *options, "--publish", "127.0.0.1::8000", self.image, *SERVE)
         self.url = f"http://{docker('port', self.id, '8000')}"
         deadline = time.monotonic() + READY_WITHIN_S

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.gate import ELSEWHERE, EVERYTHING, GateRun, otherwise, run_gate, without_load
+from tests.real.gate import ELSEWHERE, EVERYTHING, GateRun, once_more, otherwise, run_gate
 from tests.real.server import HandStarted, containers
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_attaching_with_the_profile(gate_on_container: GateRun, by_hand: HandSta
     Not asked is only what needs a server that was started here, or to know that nothing lies between.
     """
     options = (f"--vllm-url={by_hand.url}", "--vllm-profile=cpu-smollm2")
-    attached = run_gate(tmp_path, *options, *without_load(gate_on_container))
+    attached = run_gate(tmp_path, *options, *once_more())
 
     assert attached.exit == 0
     assert otherwise(gate_on_container, attached, f"{ELSEWHERE}|what lies between") == {}
@@ -61,7 +61,7 @@ if EVERYTHING:
         gate_on_container: GateRun, by_hand: HandStarted, tmp_path: Path
     ) -> None:
         """Without a profile what a profile demands is not asked either; all else says the same."""
-        attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}", *without_load(gate_on_container))
+        attached = run_gate(tmp_path, f"--vllm-url={by_hand.url}", *once_more())
 
         assert attached.exit == 0
         assert len(attached.verdicts) > 1000
