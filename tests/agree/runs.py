@@ -61,10 +61,10 @@ def simulated(version: str, folder: Path, *options: str) -> dict[str, Told]:
     return _recorded(folder, f"--vllm-profile={profile(version, folder)}", "--vllm-launcher=sim", *options)
 
 
-def real(version: str, folder: Path) -> dict[str, Told]:
+def real(version: str, folder: Path, *options: str) -> dict[str, Told]:
     """What a real vLLM of a version tells, by exchange. Needs Docker and the image of `tests.real.image`."""
     other = None if version == VERSIONS[0] else unpacked(version, folder / "other")
-    return _recorded(folder, f"--vllm-profile={profile(version, folder, other)}")
+    return _recorded(folder, f"--vllm-profile={profile(version, folder, other)}", *options)
 
 
 def unpacked(version: str, folder: Path) -> Path:
