@@ -19,6 +19,7 @@ KV_BYTES: dict[str, float] = {
     "auto": 2,
     "bfloat16": 2,
     "float16": 2,
+    "float32": 4,
     "fp8": 1,
     "fp8_e4m3": 1,
     "fp8_e5m2": 1,

@@ -103,6 +103,7 @@ class Figures:
         """
         split = self.devices * self.stages
         own = (self.model.weights - self.model.expert_bytes + self._repeated) / split
+        own *= 2 if self._wide else 1
         experts = self.model.expert_bytes * self._padding / (self.sharing * self.stages)
         return own + experts + self._adapters + self._drafting
 
@@ -172,7 +173,14 @@ class Figures:
     def cache_dtype(self) -> str:
         """The type of the KV cache; `auto` for types whose size is not known."""
         given = str(self.args.get("kv-cache-dtype", "auto"))
-        return given if given in KV_BYTES and given != "auto" else self.model.cache_dtype
+        if given in KV_BYTES and given != "auto":
+            return given
+        return "float32" if self._wide and self.model.cache_dtype == "auto" else self.model.cache_dtype
+
+    @property
+    def _wide(self) -> bool:
+        """Whether weights, and a cache of the model's type, are held in 32 bits: `dtype = "float32"`."""
+        return self.args.get("dtype") in ("float32", "float") and self.model.quantization == "none"
 
     @property
     def cache_layers(self) -> list[CacheLayers]:

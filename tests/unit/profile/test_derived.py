@@ -95,6 +95,17 @@ def test_the_cpu_server_s_cache_to_the_token(tmp_path: Path) -> None:
     assert figures.full_contexts == 22.75
 
 
+def test_the_cpu_server_in_32_bits(tmp_path: Path) -> None:
+    """The same in float32 were 46,592 tokens on a live vLLM 0.32.0; weights take twice as much."""
+    args = {"max-model-len": 4096, "dtype": "float32"}
+    server = ServerPart(env={"VLLM_CPU_KVCACHE_SPACE": "2"}, args=args)
+    figures = figures_of(Profile(hardware="cpu", model="smollm2-135m", server=server), tmp_path)
+
+    assert figures is not None
+    assert (figures.kv_bytes_per_token, figures.kv_cache_tokens) == (46_080, 46_592)
+    assert figures.weight_bytes == 538_060_032
+
+
 def test_the_spark_s_cache(project: Project) -> None:
     """The server had 271,360 tokens; the estimate from above is within a tenth."""
     figures = figures_of(project.load("spark-fp8"), project.root)
