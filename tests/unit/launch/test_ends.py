@@ -175,8 +175,10 @@ def test_signals_raise_and_are_given_back(name: str) -> None:
     assert given_back is signal.SIG_DFL
 
 
-def test_a_signal_that_is_noted_ends_nothing_and_the_second_does() -> None:
+def test_a_signal_that_is_noted_ends_nothing_and_the_second_does(request: pytest.FixtureRequest) -> None:
     """What is recorded then is finished with; whoever is in a hurry says so twice."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and stays so
+    request.addfinalizer(lambda: signal.signal(signal.SIGHUP, before))
     with ending_signals():
         with noting() as signals:
             os.kill(own().pid, signal.SIGTERM)
