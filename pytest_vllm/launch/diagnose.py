@@ -77,7 +77,7 @@ def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> 
 def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found | None:
     """As `root_cause`, of lines as `logtext.spread` gives them."""
     errors = quoted(raised(texts))
-    hollow = {one.number for one in errors if one.aside or (one.wrapper and "validation error" in one.text)}
+    hollow = {one.number for one in errors if one.hollow}
     found, firm = _by_words(texts, hollow)
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None

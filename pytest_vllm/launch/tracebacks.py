@@ -67,6 +67,11 @@ class Raised:
         words = " ".join(said[: 2 if _REFUSED in said[0] else 1])
         return self.aside or bool(WRAPPER.search(f"{self.error}: {words}"))
 
+    @property
+    def hollow(self) -> bool:
+        """Whether its own words name no cause: it stopped nothing, or quotes the refusal of who was asked."""
+        return self.aside or (self.wrapper and _REFUSED in self.text)
+
 
 def raised(lines: Sequence[str]) -> list[Raised]:
     """Every exception that a log names, in the order of its lines (as `logtext.plain` gives them)."""

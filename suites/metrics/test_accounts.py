@@ -58,6 +58,11 @@ def choices(recording: Recording) -> int:
     return int(recording.request.json.get("n") or 1)
 
 
+def once(recording: Recording) -> tuple[int, int]:
+    """How often something of its prompts may be counted: once for each, or once for each choice."""
+    return prompts(recording), prompts(recording) * choices(recording)
+
+
 @check("metrics.accounts.prompts", MUST, spec=BATCH, needs=NEEDS, exchanges=SCRAPED)
 def test_prompts(vllm_recordings: Recordings) -> None:
     """Prompt tokens are counted for every prompt, once or once for each choice."""
@@ -92,8 +97,7 @@ def test_requests(vllm_recordings: Recordings) -> None:
     wrong = [
         f"{one.key}: counted {grown:.0f}, {prompts(one)} prompts, {choices(one)} choices"
         for one in served(vllm_recordings)
-        for grown in [Traffic(one).grown(FINISHED)]
-        if grown not in (prompts(one), prompts(one) * choices(one))
+        if (grown := Traffic(one).grown(FINISHED)) not in once(one)
     ]
 
     assert not wrong, listed(wrong)
@@ -104,11 +108,10 @@ def test_histograms(vllm_recordings: Recordings) -> None:
     """Each histogram holds every finished prompt once, or once for each choice."""
     wrong = [
         f"{one.key}: {name} counts {grown:.0f}, {prompts(one)} prompts, {choices(one)} choices"
-        for one in served(vllm_recordings)
+        for one, traffic in [(one, Traffic(one)) for one in served(vllm_recordings)]
         for name in ONCE
-        if Traffic(one).has(f"vllm:{name}_count")
-        for grown in [Traffic(one).grown(f"vllm:{name}_count")]
-        if grown not in (prompts(one), prompts(one) * choices(one))
+        if traffic.has(f"vllm:{name}_count")
+        and (grown := traffic.grown(f"vllm:{name}_count")) not in once(one)
     ]
 
     assert not wrong, listed(wrong)

@@ -96,8 +96,6 @@ def otherwise(one: GateRun, other: GateRun, for_a_reason: str = "(?!)") -> dict[
 EVERYTHING = os.environ.get("PYTEST_VLLM_REAL") == "all"
 
 
-#: Areas whose checks load the server for minutes; `otherwise` compares none of them.
-LOADING = ("throughput", "performance")
 #: Areas in which it would show that another way to the server gives other verdicts.
 TELLING = (
     "cache", "chat", "completions", "health", "metrics", "models", "profile", "startup", "stream", "usage",

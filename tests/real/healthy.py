@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_vllm.face.catalogue import entries
-from tests.real.gate import LOADING, GateRun, run_gate
+from tests.real.gate import GateRun, run_gate
+from tools.conformance.__main__ import areas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,16 +131,11 @@ def judged(flags: Flags, version: str, *, loads: bool) -> tuple[GateRun, float]:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pytest-vllm-healthy-") as folder:
         (Path(folder) / "healthy.toml").write_text(flags.profile(version), "utf-8")
-        areas = () if loads else [f"--vllm-check={area}" for area in _areas() if area not in LOADING]
+        asked = () if loads else areas()
         key = {"HEALTHY_KEY": "a-key-of-the-house"}
         with redirect_stdout(io.StringIO()):
-            run = run_gate(Path(folder), "--vllm-profile=healthy.toml", *areas, **key)
+            run = run_gate(Path(folder), "--vllm-profile=healthy.toml", *asked, **key)
     return run, time.monotonic() - began
-
-
-def _areas() -> list[str]:
-    asked = (entry.spec for entry in entries() if entry.spec.tier in ("smoke", "gate"))
-    return sorted({spec.id.partition(".")[0] for spec in asked})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

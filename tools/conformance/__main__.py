@@ -4,8 +4,8 @@
     keep FOLDER…    keep run folders, or extracts, that were made elsewhere; write pages
     pages           write the pages from what is kept (tools/conformance/runs)
 
-Images: `python -m tests.real.image --vllm VERSION`. A gate takes about five minutes on two idle cores; what a
-busy machine kept from being judged is counted on the page, not guessed.
+Images: `python -m tests.real.image --vllm VERSION`. What a busy machine kept from being
+judged is counted on the page, not guessed.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pytest_vllm.run import heldup
 from pytest_vllm.run.capabilities import PROBES
 from pytest_vllm.run.findings import Findings
 from pytest_vllm.run.lag import Lag
@@ -19,11 +18,7 @@ from pytest_vllm.wire.server import Server
 if TYPE_CHECKING:
     from pytest_vllm.wire.client import WireClient
 
-
-@pytest.fixture(autouse=True)
-def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a second does to a real run, 0.3 s do here."""
-    monkeypatch.setattr(heldup, "GIVEN_UP", 0.3)
+pytestmark = pytest.mark.usefixtures("briefly_held")
 
 
 class Frozen:

@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 
 PAUSE = 0.4
 
-
-@pytest.fixture(autouse=True)
-def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a second does to a real run, 0.3 s do here."""
-    monkeypatch.setattr(heldup, "GIVEN_UP", 0.3)
+pytestmark = pytest.mark.usefixtures("briefly_held")
 
 
 class HeldBefore(Lag):
