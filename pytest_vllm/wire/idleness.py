@@ -12,6 +12,8 @@ from pytest_vllm.wire.glance import glance
 _BUSY = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 _GENERATED = "vllm:generation_tokens_total"
 _COUNTS = ("_total", "_count", "_sum")
+#: Seconds of the grace that one look uses up at most: a client that was held up has not looked meanwhile.
+LOOK = 0.2
 
 
 class Idleness:
@@ -20,7 +22,8 @@ class Idleness:
     Args:
         before: an earlier scrape; None: there is nothing to compare, and `tokens` do not matter.
         tokens: how many more than in `before` must be counted.
-        grace: seconds of idleness in which such tokens must show up; then it is idle all the same.
+        grace: seconds of idleness in which such tokens must show up, looked at every `LOOK` seconds at least;
+            then it is idle all the same.
     """
 
     def __init__(self, before: str | None = None, tokens: int = 0, grace: float = 1.0) -> None:
@@ -28,7 +31,8 @@ class Idleness:
         self._before = None if before is None else _generated(glance(before, (_GENERATED,)))
         self._tokens, self._grace = tokens, grace
         self._last: dict[str, list[float]] | None = None
-        self._since: float | None = None
+        self._looked: float | None = None
+        self._waited = 0.0
         #: When a scrape first showed nothing running and nothing waiting; None before that.
         self.emptied: float | None = None
         #: Whether the scrape was vLLM's: of others nobody can say.
@@ -59,9 +63,10 @@ class Idleness:
         self.quiet = not busy and (sure or steady)
         if not self.quiet:
             return False
-        self._since = now if self._since is None else self._since
+        self._waited += 0.0 if self._looked is None else min(now - self._looked, LOOK)
+        self._looked = now
         self.counted = grown >= self._tokens
-        return self.counted or now - self._since >= self._grace
+        return self.counted or self._waited >= self._grace
 
 
 def _generated(values: dict[str, list[float]]) -> float:

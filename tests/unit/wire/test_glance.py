@@ -84,8 +84,17 @@ def test_when_a_server_is_idle(
 
 def test_tokens_that_never_show_up_are_not_waited_for_for_ever() -> None:
     """After the grace it is idle all the same, and says that they are missing."""
-    idleness = Idleness(scrape(0, 5), 3, grace=2.0)
+    idleness = Idleness(scrape(0, 5), 3, grace=0.3)
+    looks = [idleness.settled(scrape(0, 5), 0.1 * at) for at in range(6)]
 
-    assert [idleness.settled(scrape(0, 5), float(at)) for at in range(5)] == [False, False, False, True, True]
+    assert looks == [False, False, False, False, True, True]
     assert not idleness.counted
     assert idleness.emptied == 0.0
+
+
+def test_a_client_that_was_held_up_has_not_waited() -> None:
+    """Ten seconds between two looks are no ten seconds of looking: the next ones may still show the tokens."""
+    idleness = Idleness(scrape(0, 5), 3, grace=1.0)
+
+    assert [idleness.settled(scrape(0, 5), at) for at in (0.0, 0.03, 10.0, 10.03)] == [False] * 4
+    assert idleness.settled(scrape(0, 8), 10.06)
