@@ -80,11 +80,24 @@ def unpacked(version: str, folder: Path) -> Path:
     return site
 
 
+def as_the_gate(folder: Path) -> dict[str, Told]:
+    """What the simulator tells in the place of the server of CI's gate, by its profile."""
+    narrowed = [f"--vllm-check={area}" for area in AREAS]
+    return _recorded(folder, "--vllm-profile=cpu-smollm2", "--vllm-launcher=sim", *narrowed)
+
+
+def recorded_in(report: Path) -> dict[str, Told]:
+    """What the newest run under a report folder recorded. Raises ValueError where none recorded anything."""
+    store = RecordingStore(max(report.glob("runs/*/*/recordings")))
+    return {key: told(store.get(key)) for key in store.keys()}  # noqa: SIM118 - a store is no dict
+
+
 def _recorded(folder: Path, *options: str) -> dict[str, Told]:
     report = folder / "report"
     run = run_gate(folder, *options, f"--vllm-report={report}")
-    found = sorted(report.glob("runs/*/*/recordings"))
-    if not found:
-        raise RuntimeError(f"the gate recorded nothing (exit status {run.exit}):\n{run.text[-4000:]}")
-    store = RecordingStore(found[-1])
-    return {key: told(store.get(key)) for key in store.keys()}  # noqa: SIM118 - a store is no dict
+    try:
+        return recorded_in(report)
+    except ValueError:
+        raise RuntimeError(
+            f"the gate recorded nothing (exit status {run.exit}):\n{run.text[-4000:]}"
+        ) from None

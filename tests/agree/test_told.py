@@ -115,3 +115,12 @@ def test_where_a_client_leaves_is_chance() -> None:
 
     assert "cut" in told(ended)
     assert "cut" not in told(left)
+
+
+def test_which_tokens_are_parts_of_a_letter_is_the_texts_doing() -> None:
+    """A part has no bytes, in a stream that has some as in one that has none."""
+    whole = {"token": "a", "bytes": [97], "top_logprobs": [{"token": "a", "bytes": [97]}]}
+    torn = {"token": "", "bytes": [], "top_logprobs": [{"token": "", "bytes": []}]}
+    pieces = [[{"delta": {"content": "a"}, "logprobs": {"content": [one]}}] for one in (whole, torn)]
+
+    assert parts(stream(pieces[0], STOP), stream(*pieces, STOP)) == []

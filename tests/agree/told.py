@@ -24,6 +24,9 @@ CLOCK = "x-sim-"
 CALLS = re.compile(r"^body \.(choices\[\]\.(message|finish_reason)|output\[\]|content\[\]|stop_reason)")
 PIECE = re.compile(r"^event finish \.choices\[\]\.delta\.")
 
+#: The bytes of a token: none where it is a part of a letter, which the text decides.
+BYTES = (".bytes[]", "top_logprobs[].*[]")
+
 #: One recording: part (`status`, `header NAME`, `body PATH`, `order`, `event N PATH`, `metric …`) -> text.
 Told = dict[str, str]
 
@@ -94,7 +97,8 @@ def _stream(recording: Recording) -> Told:
             if PIECE.match(f"event {name} {path}"):
                 continue
             seen = sorted({word for shape in shapes if path in shape for word in shape[path].split("|")})
-            often = "" if all(path in shape for shape in shapes) else " in some"
+            always = path.endswith(BYTES) or all(path in shape for shape in shapes)
+            often = "" if always else " in some"
             parts[f"event {name} {path}"] = "|".join(seen) + often
     return parts
 

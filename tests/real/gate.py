@@ -25,17 +25,20 @@ class GateRun:
         exit: the process exit status; None when only its report is known.
         text: what it printed.
         report: its report.json; empty when there is none.
+        folder: where its reports lie.
     """
 
     exit: int | None
     text: str
     report: dict[str, Any]
+    folder: Path
 
     @classmethod
     def of_folder(cls, folder: Path, exit_status: int | None = None, text: str = "") -> GateRun:
         """The newest run under a report folder."""
         reports = sorted(folder.glob("runs/*/report.json"))
-        return cls(exit_status, text, json.loads(reports[-1].read_text("utf-8")) if reports else {})
+        report = json.loads(reports[-1].read_text("utf-8")) if reports else {}
+        return cls(exit_status, text, report, folder)
 
     @property
     def answer(self) -> str:

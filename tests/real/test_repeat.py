@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.real.gate import GateRun
 from tests.real.repeat import differing
 
 
 def run(**verdicts: str) -> GateRun:
     rows = [{"check": check, "verdict": verdict} for check, verdict in verdicts.items()]
-    return GateRun(0, "", {"results": rows})
+    return GateRun(0, "", {"results": rows}, Path())
 
 
 def test_same_verdicts_differ_nowhere() -> None:

@@ -93,7 +93,7 @@ def test_tokens_that_never_show_up_are_not_waited_for_for_ever() -> None:
 
 
 def test_a_client_that_was_held_up_has_not_waited() -> None:
-    """Ten seconds between two looks are no ten seconds of looking: the next ones may still show the tokens."""
+    """Ten seconds between two looks are no ten seconds of looking: the next one may show the tokens."""
     idleness = Idleness(scrape(0, 5), 3, grace=1.0)
 
     assert [idleness.settled(scrape(0, 5), at) for at in (0.0, 0.03, 10.0, 10.03)] == [False] * 4
