@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.launch.protocol import Benched
 from pytest_vllm.measure import secondopinion
+from pytest_vllm.measure.held import length
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.run import TRIES, perform, speed_of
 from pytest_vllm.measure.swarm.crew import Crew
@@ -41,7 +42,7 @@ QUEUE = 3600.0
 REHEARSED = 4.0
 #: Seconds of the wall for all loads of a rehearsal whose profile sets none, where it is asked for.
 REHEARSAL = 0.9
-#: Seconds that the tries of a load may have taken for another one to follow.
+#: Seconds that the tries of a load may have taken for another one to follow, without those of being held up.
 AGAIN = 120.0
 NOT_KNOWN = 'where a server behind the proxy is was not given: direct = "http://…" in [deployment.proxy]'
 NO_TIME = "this rehearsal measures only what --vllm-check asks for (rehearsal in [measure])"
@@ -237,7 +238,7 @@ def unheld(
     for more in reversed(range(TRIES)):
         with Latest(progress.measuring) as say:
             found = perform(key, workload, server, say, crew)
-        spent += found.cost
+        spent += max(0.0, found.cost - length(found.held) / found.speed)
         if not found.held_up or found.failed or spent > AGAIN or not more:
             break
         progress.say(f"{key}: {found.held_up}: measured again")

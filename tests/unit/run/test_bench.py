@@ -60,6 +60,15 @@ def test_it_is_performed_again(monkeypatch: pytest.MonkeyPatch, first: Measured)
     assert said.endswith(": measured again")
 
 
+def test_time_in_which_nothing_could_be_done_is_not_held_against_another_try(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A machine that stood still for two of three minutes has cost the load one."""
+    stood = replace(load((2.0, 122.0), cost=180.0), window=(0.0, 130.0))
+
+    assert performed(monkeypatch, [stood, GOOD])[:2] == (GOOD, 2)
+
+
 def test_three_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     found, times, said = performed(monkeypatch, [HELD] * 5)
 
