@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -66,10 +67,19 @@ def _exchanges_of(item: pytest.Item, spec: CheckSpec | None) -> dict[str, Planne
         if name in known:
             _add(known[name], chosen, known, found)
     for prefix in spec.exchanges if spec else ():
-        for other in EXCHANGES.values():
-            if f"{other.id}[".startswith(prefix):
-                for combination in _combinations(all_cases(other)):
-                    _add(other, combination, known, found)
+        found |= {key: one for key, one in _beginning(prefix, len(EXCHANGES)).items() if key not in found}
+    return found
+
+
+@lru_cache(maxsize=256)
+def _beginning(prefix: str, _declared: int) -> Mapping[str, Planned]:
+    """Every exchange whose id begins so, in all its cases; many checks name the same."""
+    known = by_fixture_name()
+    found: dict[str, Planned] = {}
+    for other in EXCHANGES.values():
+        if f"{other.id}[".startswith(prefix):
+            for combination in _combinations(all_cases(other)):
+                _add(other, combination, known, found)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.wire.sse import read_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from pytest_vllm.wire.recording import Recording
 
@@ -94,10 +95,8 @@ def aggregate_rate(spans: Sequence[Span]) -> float:
     flight during at least a fifth of the time from the first start to the last end. So ramp and tail, when
     the server waits for the client, do not make it look slow.
     """
-    times = sorted({time for span in spans for time in (span.start, span.end)})
     steps = []
-    for start, end in pairwise(times):
-        running = [span for span in spans if span.start <= start and end <= span.end]
+    for start, end, running in _stretches([span for span in spans if span.end > span.start]):
         rate = sum(span.tokens / (span.end - span.start) for span in running)
         steps.append((len(running), end - start, rate))
     whole = sum(length for _, length, _ in steps)
@@ -107,6 +106,21 @@ def aggregate_rate(spans: Sequence[Span]) -> float:
         if seconds >= LASTING * whole:
             return sum(length * rate for length, rate in loaded) / seconds if seconds else 0.0
     return 0.0
+
+
+def _stretches(spans: Sequence[Span]) -> Iterator[tuple[float, float, Collection[Span]]]:
+    """From when to when which spans ran, between any two neighbouring starts and ends."""
+    begin: dict[float, list[int]] = defaultdict(list)
+    over: dict[float, list[int]] = defaultdict(list)
+    for number, span in enumerate(spans):
+        begin[span.start].append(number)
+        over[span.end].append(number)
+    running: dict[int, Span] = {}
+    for start, end in pairwise(sorted({*begin, *over})):
+        for number in over[start]:
+            del running[number]
+        running.update((number, spans[number]) for number in begin[start])
+        yield start, end, running.values()
 
 
 def generated_tokens(recording: Recording) -> int:

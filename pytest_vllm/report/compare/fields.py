@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.wire.sse import read_stream
@@ -33,6 +34,8 @@ METHODS = ("GET", "POST")
 #: Orders of events that are kept for a kind, the most frequent first.
 MOST_ORDERS = 12
 DONE = "[DONE]"
+#: What stands at a path: its type, whether it holds anything, the word where it is one of the protocol's.
+Seen = tuple[str, bool, Any]
 #: Events that repeat a whole answer which another kind shows: nothing below this path is read.
 _SHALLOW = {
     "event response.created": ".response",
@@ -61,11 +64,10 @@ class Kinds:
             return
         kind = self.kind_of(recording)
         streamed = recording.header("content-type").startswith("text/event-stream")
-        parts: dict[str, dict[str, set[tuple[str, bool, Any]]]] = {}
+        parts: dict[str, dict[str, set[Seen]]] = {}
         for name, value in _events(recording) if streamed else _whole(recording):
             here = parts.setdefault(f"{kind} {name}".rstrip(), {})
-            for path, *what in _walk(value, "", _SHALLOW.get(name, "")):
-                here.setdefault(path, set()).add(tuple(what))
+            _walk(value, "", here, _SHALLOW.get(name, ""))
         for part, paths in parts.items():
             self._add(part, paths)
         head = self._kinds.setdefault(kind, {"n": 0, "fields": {}})
@@ -76,7 +78,7 @@ class Kinds:
         if streamed:
             head.setdefault("orders", Counter())[" ".join(_order(recording))] += 1
 
-    def _add(self, kind: str, paths: dict[str, set[tuple[str, bool, Any]]]) -> None:
+    def _add(self, kind: str, paths: dict[str, set[Seen]]) -> None:
         entry = self._kinds.setdefault(kind, {"n": 0, "fields": {}})
         entry["n"] += 1
         for path, seen in paths.items():
@@ -183,26 +185,33 @@ def _events(recording: Recording) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _walk(value: Any, path: str, stop: str = "") -> Iterator[tuple[str, str, bool, Any]]:
-    """(path, type, whether it holds anything, word of the protocol) of everything in a value."""
+def _walk(value: Any, path: str, found: dict[str, set[Seen]], stop: str = "") -> None:
+    """Note (type, whether it holds anything, word of the protocol) of everything in a value, by path."""
+    here = found.setdefault(path, set())
     if isinstance(value, dict):
-        yield path, "object", bool(value), None
+        here.add(("object", bool(value), None))
         # field names may hold dots: those are not told apart, which is the same on both sides
-        if not _NAMED.search(path) and path != (stop or None):
+        if not _named(path) and path != (stop or None):
             for key, inner in value.items():
-                yield from _walk(inner, f"{path}.{key}", stop)
+                _walk(inner, f"{path}.{key}", found, stop)
     elif isinstance(value, list):
-        yield path, "list", bool(value), None
+        here.add(("list", bool(value), None))
         for inner in value:
-            yield from _walk(inner, f"{path}[]", stop)
+            _walk(inner, f"{path}[]", found, stop)
     else:
-        word = isinstance(value, str) and path.rpartition(".")[2] in WORDS and len(value) <= LONGEST_WORD
-        yield (
-            path,
-            "null" if value is None else type(value).__name__,
-            value not in (None, ""),
-            value if word else None,
-        )
+        word = isinstance(value, str) and _worded(path) and len(value) <= LONGEST_WORD
+        filled = value is not None and value != ""
+        here.add(("null" if value is None else type(value).__name__, filled, value if word else None))
+
+
+@lru_cache(maxsize=4096)
+def _named(path: str) -> bool:
+    return bool(_NAMED.search(path))
+
+
+@lru_cache(maxsize=4096)
+def _worded(path: str) -> bool:
+    return path.rpartition(".")[2] in WORDS
 
 
 def _order(recording: Recording) -> list[str]:
