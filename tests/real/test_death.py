@@ -49,7 +49,7 @@ def test_an_engine_that_dies_is_a_no_go(image: str, tmp_path: Path) -> None:
     assert "could not be compiled" in failed["profile.server.stays-up"]
     (log,) = tmp_path.glob(".vllm/runs/*/no-compiler/server.log")
     assert "No working C++ compiler" in log.read_text("utf-8")
-    assert containers() == before
+    assert containers() <= before
 
 
 @pytest.mark.parametrize("moment", ["boot", "record"])
@@ -71,7 +71,7 @@ def test_kill_9_leaves_nothing(image: str, tmp_path: Path, moment: str) -> None:
         os.kill(gate.pid, signal.SIGKILL)
         gate.wait()
 
-    wait_until(lambda: containers() == before)
+    wait_until(lambda: containers() <= before)
 
 
 def wait_until(holds: Callable[[], bool], gate: subprocess.Popen[bytes] | None = None) -> None:

@@ -75,4 +75,4 @@ def test_two_runs_at_once_do_not_meet(by_hand: HandStarted, tmp_path: Path) -> N
     one = run_gate(tmp_path, f"--vllm-url={by_hand.url}", "--vllm-check=models")
 
     assert one.exit in {0, 1}, one.text
-    assert containers() == before
+    assert containers() <= before

@@ -33,4 +33,4 @@ def test_its_own_parser_answers(image: str, tmp_path: Path, args: str, refused: 
     assert answer.whom == f"vLLM 0.32.0 of {image}"
     assert answer.refused.startswith(refused)
     assert bool(answer.refused) is bool(refused)
-    assert containers() == before
+    assert containers() <= before
