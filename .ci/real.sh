@@ -53,11 +53,27 @@ without_skips() {
     ! tail -1 "$work/tests.txt" | grep -q skipped || { echo "tests were skipped: see their reasons above"; return 1; }
 }
 
-part_real() {
+# The image is mostly waited for: downloads, unpacking. It is made while others are linted and packed.
+part_ahead() {
     must "Docker, debootstrap and Podman" apt_install dockerd=docker.io docker=docker.io debootstrap=debootstrap podman=podman
     must "Docker daemon" start_docker
-    must "image of vLLM $VLLM for the CPU" \
-        .venv/bin/python -m tests.real.image --rebuild --vllm "$VLLM" --work "$work/image"
+    image=$work/image.txt
+    .venv/bin/python -m tests.real.image --rebuild --vllm "$VLLM" --work "$work/image" >"$image" 2>&1 </dev/null &
+    ahead=$!
+}
+
+the_image() {
+    wait "$ahead"
+    local status=$?
+    cat "$image"
+    return $status
+}
+
+part_real() {
+    [ -n "${ahead:-}" ] || part_ahead
+    must "image of vLLM $VLLM for the CPU, begun before" the_image
+    step "Docker and Podman: launching, refusals, reaping" \
+        without_skips .venv/bin/pytest -n 2 --dist worksteal tests -m "(docker or podman) and not real"
     step "the gate on a real vLLM in a container" \
         gate_leaves_nothing .venv/bin/pytest --vllm-profile=cpu-smollm2 --vllm-report="$work/report-docker"
     step "the scripted gate on a real vLLM in a container" \
@@ -65,7 +81,7 @@ part_real() {
     step "a real vLLM: attach, refusals, reaping" \
         without_skips env PYTEST_VLLM_REAL="${PYTEST_VLLM_REAL:-1}" PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
         PYTEST_VLLM_SCRIPTED_REPORT="$work/report-scripted" \
-        .venv/bin/pytest tests -m "real or docker or podman"
+        .venv/bin/pytest tests -m real
 }
 
 # Three parsers through whole servers. Without a server, tests/real/test_parsers.py asks every parser of this vLLM.

@@ -60,7 +60,7 @@ def connect(url: str, *, answer: float = ANSWER, start_hint: str = "sudo systemc
         _knock(url)
         client = docker.DockerClient(base_url=url, timeout=int(answer), version="auto")
         name, version = identify(client.version())
-        return Engine(name, version, url, client, client.info(), errors, docker.errors.NotFound)
+        return Engine(name, version, url, client, client.info, errors, docker.errors.NotFound)
     except errors as error:
         raise _unreachable(url, error, start_hint) from error
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.owner import Owner
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_vllm.launch.protocol import LaunchContext
 
@@ -26,7 +27,7 @@ class Engine:
         version: of the engine.
         url: where its API is.
         client: docker-py's client.
-        info: what it says about itself: runtimes, CDI folders, …
+        ask: gives what it says about itself; Podman asks its package manager then, which takes seconds.
         errors: exceptions that its client raises.
         missing: the exception for a thing that is not there.
     """
@@ -35,9 +36,14 @@ class Engine:
     version: tuple[int, ...]
     url: str
     client: Any = field(repr=False)
-    info: Mapping[str, Any] = field(repr=False)
+    ask: Callable[[], Mapping[str, Any]] = field(repr=False)
     errors: tuple[type[Exception], ...] = field(repr=False)
     missing: type[Exception] = field(repr=False)
+
+    @cached_property
+    def info(self) -> Mapping[str, Any]:
+        """Runtimes, CDI folders, … Raises one of `errors`."""
+        return self.ask()
 
     @property
     def local(self) -> bool:

@@ -101,13 +101,24 @@ EVERYTHING = os.environ.get("PYTEST_VLLM_REAL") == "all"
 
 #: Areas in which it would show that another way to the server gives other verdicts.
 TELLING = (
-    "cache", "chat", "completions", "health", "metrics", "models", "profile", "startup", "stream", "usage",
-)  # fmt: skip
+    "cache",
+    "chat",
+    "completions",
+    "health",
+    "metrics",
+    "models",
+    "profile",
+    "startup",
+    "stream",
+    "usage",
+)
+#: And those in which it would show that another launcher does.
+LAUNCHED = ("chat", "health", "metrics", "models", "profile", "startup")
 
 
-def once_more() -> list[str]:
+def once_more(areas: tuple[str, ...] = TELLING) -> list[str]:
     """Options that ask for a part of what another run has shown; with `PYTEST_VLLM_REAL=all` none."""
-    return [] if EVERYTHING else [f"--vllm-check={area}" for area in TELLING]
+    return [] if EVERYTHING else [f"--vllm-check={area}" for area in areas]
 
 
 def gate_command(*options: str) -> list[str]:

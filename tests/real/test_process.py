@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from tests.real.gate import EVERYTHING, GateRun, once_more, otherwise, run_gate
+from tests.real.gate import EVERYTHING, LAUNCHED, GateRun, once_more, otherwise, run_gate
 from tests.real.unpacked import unpack
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def test_a_process_is_go(image: str, gate_on_container: GateRun, tmp_path: Path)
     """The profile cpu-smollm2-process gives the container's verdicts, and no process of vLLM remains."""
     folder = tmp_path / "vllm"
     folder.mkdir()
-    options = ("--vllm-profile=cpu-smollm2-process", *once_more())
+    options = ("--vllm-profile=cpu-smollm2-process", *once_more(LAUNCHED))
     run = run_gate(tmp_path, *options, **unpack(image, folder))
 
     assert run.exit == 0, run.text

@@ -25,7 +25,7 @@ CONTEXT = LaunchContext("run", Path("/nowhere"), 1, environ={"HOME": "/home/me"}
 
 def engine(name: str = "docker", version: tuple[int, ...] = (28, 2), **info: Any) -> Engine:
     """An engine that says this of itself."""
-    return Engine(name, version, "unix:///run/x.sock", None, info, (OSError,), FileNotFoundError)
+    return Engine(name, version, "unix:///run/x.sock", None, lambda: info, (OSError,), FileNotFoundError)
 
 
 def recipe(image: dict[str, Any] | None = None, name: str = "docker", **server: Any) -> Any:
@@ -312,7 +312,7 @@ def pulled(
     """Pull with a clock that goes three seconds a look."""
     registry = Registry(events)
     said: list[str] = []
-    one = Engine("docker", (28,), "unix:///x", registry, {}, (OSError,), FileNotFoundError)
+    one = Engine("docker", (28,), "unix:///x", registry, dict, (OSError,), FileNotFoundError)
     pull(one, image, said.append, lambda: False, count(0.0, 3.0).__next__)
     return said, registry
 
