@@ -23,6 +23,9 @@ LIBRARY = "fault-in-library"
 _NEVER = re.compile(r"(?!)")
 _TAIL = re.compile(r".*/(?:site|dist)-packages/|.*?/(?=vllm/)|.*/(?=[^/]+/[^/]+$)")
 _ENGINE = re.compile(r"Engine|Worker|Ray", re.IGNORECASE)
+_WORKER = re.compile(r"Worker|Ray", re.IGNORECASE)
+#: A worker calls helpers of the settings; it does not check them.
+SETTINGS = "fault-in-settings"
 #: Errors that say what the surroundings did, wherever they were raised.
 _OUTSIDE = re.compile(r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|ExceptionGroup")
 
@@ -80,26 +83,31 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
         if passes(frame):
             continue
         area = next((area for area in areas() if area.frame.search(frame)), None)
-        if area is not None:
+        if area is not None and not (area.cause.id == SETTINGS and _WORKER.match(one.process)):
             return one, _cause(area, one, frame, phase, outer)
         if first and (name := library(frame)):
             outer = name, frame
         first = False
-    return None
+    # a log whose front was cut may show the library's frames alone
+    return (one, _of_library(one, phase, outer)) if outer and "/" not in outer[0] else None
 
 
 def _cause(area: Area, one: Raised, frame: str, phase: str, outer: tuple[str, str] | None) -> Cause:
     if outer is None:
         means = f"{area.part} failed: {_short(one.error)} in {_TAIL.sub('', frame)}{_while(phase)}"
         return replace(area.cause, means=f"{means}. The log names no reason that is known")
+    return _of_library(one, phase, outer, area)
+
+
+def _of_library(one: Raised, phase: str, outer: tuple[str, str], caller: Area | None = None) -> Cause:
     name, at = outer
     whose = f"the library {name}" if "/" not in name else "code that is not vLLM's"
-    means = (
-        f"{whose} failed, called by {area.part}: {_short(one.error)} in {_TAIL.sub('', at)}{_while(phase)}"
-    )
+    called = f", called by {caller.part}" if caller else ""
+    means = f"{whose} failed{called}: {_short(one.error)} in {_TAIL.sub('', at)}{_while(phase)}"
     cause = next(row.cause for row in areas() if row.cause.id == LIBRARY)
     what = name if "/" not in name else f"what lies in {name.rpartition('/')[0] or '/'}"
-    tries = (*(step.replace("{library}", what) for step in cause.tries), *area.cause.tries[:1])
+    steps = caller.cause.tries[:1] if caller else ()
+    tries = (*(step.replace("{library}", what) for step in cause.tries), *steps)
     return replace(cause, means=f"{means}. The log names no reason that is known", tries=tries)
 
 

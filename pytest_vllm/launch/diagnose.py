@@ -16,7 +16,7 @@ from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.kinds import Kind, kinds
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
-from pytest_vllm.launch.phases import PhaseReader
+from pytest_vllm.launch.phases import STARTED, PhaseReader
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root
 
@@ -39,11 +39,11 @@ _FRONT = re.compile(
 #: A warning that says what is done instead: nothing failed.
 _HEALED = re.compile(
     r"\b(?:[Ff]all(?:ing|s)?[ -]?back|fallback)\b|[;:,] (?:using|disabling|setting|ignoring)\b"
-    r"|will be (?:used|ignored|disabled)|extreme caution"
+    r"|will be (?:used|ignored|disabled)|extreme caution|\bretrying \d+ of \d+|Error retrieving safetensors"
 )
 _WARNING = re.compile(
     r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^Failed to import from |\b\w*Warning: "
-    r"|thrown while requesting|\bRetrying in \d"
+    r"|thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+|Error retrieving safetensors"
 )
 
 
@@ -76,6 +76,7 @@ def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> 
 
 def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found | None:
     """As `root_cause`, of lines as `logtext.spread` gives them."""
+    texts = _without_requests(texts) if phase == STARTED else texts
     errors = quoted(raised(texts))
     hollow = {one.number for one in errors if one.hollow}
     found, firm = _by_words(texts, hollow)
@@ -84,10 +85,24 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     if found is not None and firm:
         return (_of_another(texts, errors, phase, found) if found.cause.follows else None) or found
     kind = _by_kind(texts, errors, phase, hung=hung)
+    if kind is not None and kind.cause.id == _UNBUILT:
+        kind = _why_not_loaded(texts) or kind
+    if kind is not None and found is not None and _told_before(found, kind):
+        kind = None
     if kind is None and found is not None and only_warns(found.line):
         unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
         found = None if unknown else found
     return kind or found or _by_area(texts, errors, phase)
+
+
+def _without_requests(texts: Sequence[str]) -> Sequence[str]:
+    """The lines without the front end's, which tell of single requests, where the engine itself failed."""
+    failed = any(one.process and not (one.aside or _is_front_end(one.process)) for one in raised(texts))
+    return ["" if _is_front_end(owner(text)) else text for text in texts] if failed else texts
+
+
+def _is_front_end(process: str) -> bool:
+    return process.lower().startswith("apiserver")
 
 
 def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, follower: Found) -> Found | None:
@@ -101,6 +116,16 @@ def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, foll
         if kind is not None and not kind.cause.follows:
             return kind
     return None
+
+
+def _told_before(found: Found, kind: Found) -> bool:
+    """Whether a symptom says more than a kind that only follows from it: it crashed, then it was missed."""
+    return (
+        kind.cause.follows
+        and not found.cause.follows
+        and found.number < kind.number
+        and not only_warns(found.line)
+    )
 
 
 def only_warns(line: str) -> bool:
@@ -129,6 +154,11 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None
             symptom = symptom or found
     return symptom, False
 
+
+_UNBUILT = "build-incomplete"
+_NOT_LOADED = re.compile(
+    r"Failed to import (?:from )?vllm\.\w+\W+(?:with )?(?P<error>\w+Error)\([\"'](?P<why>.*)[\"'],?\)"
+)
 
 #: Causes that say less than the frames do.
 _WIDE = frozenset({"cuda-out-of-memory", "no-kernel-image", "attention-backend-unfit"})
@@ -160,6 +190,19 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
     if found is None or (said is not None and said.number < found.number):
         found = said or found
     return found or (_where_it_hangs(lines) if hung else None)
+
+
+def _why_not_loaded(lines: Sequence[str]) -> Found | None:
+    """Why a compiled part of vLLM is missing: a warning of its start says what could not be loaded."""
+    for number, line in enumerate(lines, 1):
+        if (failed := _NOT_LOADED.search(line)) is None:
+            continue
+        one = Raised(number, "", failed["error"], failed["why"], ())
+        words = next(_matches(number, f"{one.error}: {one.text}", ran=True), None)
+        found = words if words and not words.cause.symptom else _kind_of(one, "")
+        if found is not None and found.cause.id != _UNBUILT:
+            return replace(found, line=line)
+    return None
 
 
 def _by_area(lines: Sequence[str], errors: Sequence[Raised], phase: str) -> Found | None:
@@ -195,11 +238,16 @@ def is_front_end_calm(line: str) -> bool:
     return bool(_FRONT.match(line))
 
 
+#: Lines that show the whole configuration: its words say nothing of what runs.
+_SHOWS = re.compile(r"Initializing an? (?:V\d )?LLM engine|non-default args|\bargs: Namespace")
+
+
 def _where_it_hangs(lines: Sequence[str]) -> Found | None:
     ends = (
         (n, text) for n, text in reversed(list(enumerate(lines, 1))) if text and not is_front_end_calm(text)
     )
     number, line = next(ends, (0, ""))
+    line = "" if _SHOWS.search(line) else line
     for kind in kinds():
         if kind.hung is not None and kind.hung.search(line):
             return _of(kind, number, line)

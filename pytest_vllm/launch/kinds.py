@@ -36,7 +36,8 @@ class Kind:
         hung: searched in the last line of a start that does not go on.
         sure: whether a match is certain, not likely.
         own: True where vLLM's own code, or its plugin's, has to be what raised it, not a library that it
-            called; False where vLLM's own code may not be; None where that does not matter.
+            called; False where it has to be somebody else's code, which the frames show; None where that
+            does not matter.
     """
 
     cause: Cause
@@ -63,7 +64,7 @@ class Kind:
         return bool(given) and all(given)
 
     def _whose(self, who: str) -> bool:
-        return who in {VLLM, PLUGIN, ""} if self.own else who != VLLM
+        return who in {VLLM, PLUGIN, ""} if self.own else who not in {VLLM, ""}
 
 
 @cache

@@ -21,7 +21,7 @@ _SOURCES = re.compile(
 #: What passes an error of its caller on: PyTorch's dispatch, wrappers, generated code.
 _PASSES = re.compile(
     r"^<|\.(?:pyx|pxi|pxd)\b|torchinductor_|/tvm_ffi/"
-    r"|-packages/(?:uvloop|pydantic|pydantic_core|numpy|einops|cloudpickle|tqdm|typing_extensions)/"
+    r"|-packages/(?:uvloop|pydantic|pydantic_core|numpy|einops|cloudpickle|tqdm|typing_extensions|cachetools)/"
     r"|/torch/(?!distributed/|_inductor/(?!output_code)|_dynamo/(?!eval_frame|aot_compile|decorators|external)|_functorch/(?!_aot))"
 )
 _OWN = re.compile(r"(?:-packages/|^/?)vllm/(?!flash_attn/)")

@@ -25,15 +25,21 @@ WRAPPER = re.compile(
     r"Worker failed with error|"
     r"Error raised in subprocess|failed to be inspected|Loading lora \S+ failed\W*$|Error in model execution|"
     r"Call to \w+ method failed|'vllm\.model_executor\.models\.registry'|RuntimeError: cancelled$|"
-    r"ChildFailedError|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
+    r"ChildFailedError|^(?:\w+\.)*TimeoutError: $|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
 )
 #: A traceback after these is of a side thread, or of tidying up: the server goes on, but not without the
 #: engine's own threads.
 _ASIDE = re.compile(r"^Exception (?:in thread (?!.*\(process_)|ignored in\b)")
+#: What runs while Python ends, or an object is thrown away.
+_TIDYING = re.compile(r"/weakref\.py:_exitfunc$|/atexit\b|:(?:__del__|_python_exit|_exit_function)$")
 _FOLLOWING = 12
 #: Pydantic's first line says nothing; the second is the error of who was asked.
 _REFUSED = "validation error"
-_QUOTES = re.compile(r"Worker failed with error ['\"](?P<said>.+?)['\"]?(?:, please check|\Z)", re.DOTALL)
+_QUOTES = re.compile(
+    r"Worker failed with error ['\"](?P<said>.+?)['\"]?(?:, please check|\Z)"
+    r"|Error in model execution(?: \(input dumped to [^)]*\))?: (?P<execution>.+)",
+    re.DOTALL,
+)
 #: A line of another's own: what it says is not of the error before it.
 _NEXT = re.compile(r"^(?:\[rank\d+\]:\s?)?\[[WEIF]\d{3,4} |^\S+Warning: |^warnings\.warn")
 #: A traceback that is logged calmly was handled.
@@ -89,7 +95,8 @@ def raised(lines: Sequence[str]) -> list[Raised]:
         elif error := _ERROR.match(text):
             said = "\n".join([error[2] or "", *_rest(lines, number, process)])
             raising = tuple(frames.pop(process, ()))
-            found.append(Raised(number, process, error[1], said, raising, process in aside))
+            tidying = any(_TIDYING.search(frame) for frame in raising[:2])
+            found.append(Raised(number, process, error[1], said, raising, process in aside or tidying))
             aside.discard(process)
         elif text.startswith("Traceback (most recent call last)"):
             frames[process] = []
@@ -101,7 +108,9 @@ def quoted(errors: Sequence[Raised]) -> Sequence[Raised]:
     if not errors or not all(one.wrapper for one in errors):
         return errors
     return [
-        replace(one, text=found["said"], frames=()) if (found := _QUOTES.search(one.text)) else one
+        replace(one, text=found["said"] or found["execution"], frames=())
+        if (found := _QUOTES.search(one.text))
+        else one
         for one in errors
     ]
 
