@@ -16,7 +16,7 @@ from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.kinds import Kind, kinds
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
-from pytest_vllm.launch.phases import STARTED, PhaseReader
+from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root
 
@@ -91,7 +91,7 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
         kind = None
     if kind is None and found is not None and only_warns(found.line):
         unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
-        found = None if unknown else found
+        found = None if unknown or _went_on(texts, found.number) else found
     return kind or found or _by_area(texts, errors, phase)
 
 
@@ -116,6 +116,11 @@ def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, foll
         if kind is not None and not kind.cause.follows:
             return kind
     return None
+
+
+def _went_on(texts: Sequence[str], number: int) -> bool:
+    """Whether the start went on behind a line: what it warns of did not stop it."""
+    return any(step_of(text) for text in texts[number:])
 
 
 def _told_before(found: Found, kind: Found) -> bool:
