@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from pytest_vllm.launch.areas import fault_in
 from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.causes import Cause, causes
+from pytest_vllm.launch.frontend import is_front_end_calm, without_requests
 from pytest_vllm.launch.kinds import Kind, kinds
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root
+from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root, within
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -32,10 +33,6 @@ _WORD = re.compile(r"[\w.-]+")
 _PLACE = re.compile(r"\{(\w+)\}")
 
 _CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG|TRACE)\b")
-_FRONT = re.compile(
-    r"^(?:\(APIServer[^)]*\) ?)?INFO: +\S+:\d+ - \"GET "
-    r"|^\(APIServer[^)]*\) ?(?:INFO|DEBUG) (?!.*generation throughput: (?!0\.0 ))"
-)
 #: A warning that says what is done instead: nothing failed.
 _HEALED = re.compile(
     r"\b(?:[Ff]all(?:ing|s)?[ -]?back|fallback)\b|[;:,] (?:using|disabling|setting|ignoring)\b"
@@ -76,7 +73,7 @@ def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> 
 
 def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found | None:
     """As `root_cause`, of lines as `logtext.spread` gives them."""
-    texts = _without_requests(texts) if phase == STARTED else texts
+    texts = without_requests(texts) if phase == STARTED else texts
     errors = quoted(raised(texts))
     hollow = {one.number for one in errors if one.hollow}
     found, firm = _by_words(texts, hollow)
@@ -93,16 +90,6 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
         unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
         found = None if unknown or _went_on(texts, found.number) else found
     return kind or found or _by_area(texts, errors, phase)
-
-
-def _without_requests(texts: Sequence[str]) -> Sequence[str]:
-    """The lines without the front end's, which tell of single requests, where the engine itself failed."""
-    failed = any(one.process and not (one.aside or _is_front_end(one.process)) for one in raised(texts))
-    return ["" if _is_front_end(owner(text)) else text for text in texts] if failed else texts
-
-
-def _is_front_end(process: str) -> bool:
-    return process.lower().startswith("apiserver")
 
 
 def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, follower: Found) -> Found | None:
@@ -231,16 +218,13 @@ def _by_line(lines: Sequence[str]) -> Found | None:
 
 
 def _kind_of(one: Raised, phase: str) -> Found | None:
-    kind = next((kind for kind in kinds() if kind.fits(one, phase)), None)
+    told = within(one)
+    kind = next((kind for kind in kinds() if told and kind.sure and kind.fits(told, phase)), None)
+    kind = kind or next((kind for kind in kinds() if kind.fits(one, phase)), None)
     if kind is None:
         return None
     said = one.text.partition("\n")[0]
     return _of(kind, one.number, f"{one.error}: {said}" if said else one.error)
-
-
-def is_front_end_calm(line: str) -> bool:
-    """Whether the front end waits, or answers a probe: it does so beside an engine that hangs."""
-    return bool(_FRONT.match(line))
 
 
 #: Lines that show the whole configuration: its words say nothing of what runs.
@@ -252,7 +236,7 @@ def _where_it_hangs(lines: Sequence[str]) -> Found | None:
         (n, text) for n, text in reversed(list(enumerate(lines, 1))) if text and not is_front_end_calm(text)
     )
     number, line = next(ends, (0, ""))
-    line = "" if _SHOWS.search(line) else line
+    line = "" if _SHOWS.search(line) or len(line) > _WIDEST else line
     for kind in kinds():
         if kind.hung is not None and kind.hung.search(line):
             return _of(kind, number, line)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.launch.diagnose import by_status, cause_of, is_front_end_calm, only_warns, phase_of
+from pytest_vllm.launch.diagnose import by_status, cause_of, only_warns, phase_of
+from pytest_vllm.launch.frontend import is_front_end_calm
 from pytest_vllm.launch.knownfaults import known_in
 from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings

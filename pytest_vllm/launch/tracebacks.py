@@ -40,6 +40,11 @@ _QUOTES = re.compile(
     r"|Error in model execution(?: \(input dumped to [^)]*\))?: (?P<execution>.+)",
     re.DOTALL,
 )
+#: Whose errors hold another's.
+_HANDS_ON = re.compile(
+    r"Dynamo|Inductor|BackendCompiler|Lowering|CompilationError|RayTaskError|RuntimeError$"
+)
+_WITHIN = re.compile(r"(?P<error>(?:\w+\.)*[A-Z]\w*(?:Error|Exception)): (?P<said>.*)", re.DOTALL)
 #: A line of another's own: what it says is not of the error before it.
 _NEXT = re.compile(r"^(?:\[rank\d+\]:\s?)?\[[WEIF]\d{3,4} |^\S+Warning: |^warnings\.warn")
 #: A traceback that is logged calmly was handled.
@@ -113,6 +118,12 @@ def quoted(errors: Sequence[Raised]) -> Sequence[Raised]:
         else one
         for one in errors
     ]
+
+
+def within(one: Raised) -> Raised | None:
+    """The error that a compiler, or Ray, hands on in its own: `InductorError: RuntimeError: CUDA …`."""
+    found = _WITHIN.match(one.text) if _HANDS_ON.search(one.error) else None
+    return replace(one, error=found["error"], text=found["said"]) if found else None
 
 
 def root(lines: Sequence[str]) -> Raised | None:

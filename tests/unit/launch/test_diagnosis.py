@@ -16,6 +16,7 @@ from pytest_vllm.launch.diagnosis import Sure, diagnose
 from pytest_vllm.launch.kinds import kinds
 from pytest_vllm.launch.logtext import owner, plain
 from pytest_vllm.launch.protocol import Exit
+from tools.diagnosed import counted
 
 FOLDER = Path(__file__).parent / "logs"
 LOGS = sorted([*FOLDER.glob("*.log"), *FOLDER.glob("written/*.log")])
@@ -210,3 +211,15 @@ def test_page_lists_every_cause() -> None:
     between = text.partition("test_diagnosis.py -->")[2].partition("<!-- end of causes")[0]
 
     assert between.strip() == table()
+
+
+def test_counting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`tools.diagnosed` says which logs are not named rightly."""
+    case = '[[case]]\nthread = "{}"\nright = ["{}"]\nlog = "{}"\n'
+    full, quiet = "OSError: [Errno 28] No space left on device", "nothing"
+    path = tmp_path / "logs.toml"
+    cases = (("a", "disk-full", full), ("b", "port-in-use", full), ("c", "disk-full", quiet))
+    path.write_text("".join(case.format(*one) for one in cases), "utf-8")
+
+    assert counted(path) == {"right": 1, "wrong": 1, "unknown": 1}
+    assert "wrong: b: disk-full, not port-in-use" in capsys.readouterr().out
