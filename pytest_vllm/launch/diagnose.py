@@ -162,9 +162,16 @@ def _narrowed(lines: Sequence[str], found: Found) -> Found:
     """Memory that ran out, or a kernel that is missing, with where it happened when the frames say so."""
     if found.cause.id not in _WIDE:
         return found
-    one = next((one for one in raised(lines) if one.number == found.number), None)
+    after = (one for one in raised(lines) if one.number >= found.number)
+    one = next((one for one in after if one.number == found.number or _same(one, found)), None)
     kind = _kind_of(one, "") if one else None
     return kind if kind is not None and kind.cause.id.startswith(_NARROW) else found
+
+
+def _same(one: Raised, found: Found) -> bool:
+    """Whether an error was logged before its traceback, in its own words."""
+    said = one.text.partition("\n")[0]
+    return bool(said) and said in found.line
 
 
 def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung: bool) -> Found | None:
