@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LAST_LINES = 20
 _AROUND = 2
-_WIDEST = 400
+_WIDEST, _ALIKE = 400, 60
 _WORD = re.compile(r"[\w.-]+")
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -170,7 +170,7 @@ def _narrowed(lines: Sequence[str], found: Found) -> Found:
 
 def _same(one: Raised, found: Found) -> bool:
     """Whether an error was logged before its traceback, in its own words."""
-    said = one.text.partition("\n")[0]
+    said = one.text.partition("\n")[0][:_ALIKE]
     return bool(said) and said in found.line
 
 

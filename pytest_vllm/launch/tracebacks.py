@@ -25,6 +25,7 @@ WRAPPER = re.compile(
     r"Worker failed with error|"
     r"Error raised in subprocess|failed to be inspected|Loading lora \S+ failed\W*$|Error in model execution|"
     r"Call to \w+ method failed|'vllm\.model_executor\.models\.registry'|RuntimeError: cancelled$|"
+    r"RayActorError: The actor died because of an error raised|"
     r"ChildFailedError|^(?:\w+\.)*TimeoutError: $|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
 )
 #: A traceback after these is of a side thread, or of tidying up: the server goes on, but not without the
