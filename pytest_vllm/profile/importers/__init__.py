@@ -28,6 +28,8 @@ KINDS = {
     "dockerfile": "a Dockerfile",
     "supervisord": "a supervisord configuration",
     "ansible": "an Ansible playbook",
+    "makefile": "a Makefile",
+    "cloud-init": "cloud-init's user data",
     "config": "vLLM's --config YAML",
     "recipe": "a recipe of the vLLM project",
 }
@@ -40,6 +42,8 @@ _READERS = {
     "dockerfile": ("dockerfile", "read_dockerfile"),
     "supervisord": ("supervisord", "read_supervisord"),
     "ansible": ("ansible", "read_ansible"),
+    "makefile": ("makefile", "read_makefile"),
+    "cloud-init": ("cloudinit", "read_cloud_init"),
     "recipe": ("recipe", "read_recipe"),
 }
 _CONTAINER = "container:"
@@ -88,7 +92,7 @@ def imported(
         draft = running(given.removeprefix(_CONTAINER), environ)
         return ImportResult(draft.profile(draft.origin.shown), draft.notes)
     origin = origin_of(piped() if given == "-" else path_or_text, environ)
-    draft = _read(origin, kind or detected(origin), service)
+    draft = read_as(origin, kind or detected(origin), service)
     name = "imported" if origin.shown == "the text" else origin.stem
     profile = draft.profile(name)
     return ImportResult(profile, draft.notes)
@@ -101,8 +105,8 @@ def detected(origin: Origin) -> str:
     return kind_of(origin, _FORMS)
 
 
-def _read(origin: Origin, kind: str, service: str | None) -> Draft:
-    """The draft of a text of a kind; each reader is imported when it is needed."""
+def read_as(origin: Origin, kind: str, service: str | None) -> Draft:
+    """The draft of a text of a kind; each reader is imported when it is needed. Raises ImportProblem."""
     if kind not in KINDS:
         raise ImportProblem(unknown("kind", kind, sorted(KINDS)))
     if kind == "config":

@@ -13,7 +13,7 @@ from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
-_NONE = "it looks like YAML of another program: none of its keys is a flag of vLLM"
+_NONE = "it looks like {} of another program: none of its keys is a flag of vLLM"
 _STARTS = re.compile(r"\bvllm +serve\b|\bapi_server\b|\bdocker run\b")
 #: Flags whose names configurations of all kinds have too.
 _SHARED = frozenset({"model", "config", "host", "port", "seed", "tokenizer", "device", "dtype", "revision"})
@@ -47,14 +47,16 @@ def _of_another(origin: Origin, known: list[str], keys: int) -> None:
     flags = [key for key in known if key not in _SHARED]
     if known and len(flags) * 2 >= keys - (len(known) - len(flags)):
         return
+    form = "JSON" if origin.text.lstrip().startswith("{") else "YAML"
     starts = [at for at, line in enumerate(origin.text.splitlines(), 1) if _STARTS.search(line)]
-    few = (
-        f"it looks like YAML of another program: of its {keys} keys only {', '.join(known[:4])} may be vLLM's"
-    )
+    only = f"of its {keys} keys only {', '.join(known[:4])} may be vLLM's"
+    few = f"it looks like {form} of another program: {only}"
     fix = "name the file that starts it"
     if starts:
         fix = f"copy the command that starts vLLM out of it (line {starts[0]}) into a script"
-    raise origin.problem(0, few if known else _NONE, fix if known or starts else "name the file that does")
+    raise origin.problem(
+        0, few if known else _NONE.format(form), fix if known or starts else "name the file that starts vLLM"
+    )
 
 
 def _value(name: str, key: str, node: Node) -> Any:

@@ -11,15 +11,16 @@ from pytest_vllm.facts import canonical
 from pytest_vllm.profile.importers.marks import secret_mark
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, pick
-from pytest_vllm.profile.importers.program import other_program
+from pytest_vllm.profile.importers.program import other_program, wraps
 from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
+from pytest_vllm.profile.importers.shellalternatives import one_of
 from pytest_vllm.profile.importers.shellprefix import nested
 from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import Remark, Value
 from pytest_vllm.profile.importers.shellwords import Word
-from pytest_vllm.profile.importers.vllmline import flag_of, program_length, read_arguments
+from pytest_vllm.profile.importers.vllmline import flag_of, model_of, program_length, read_arguments
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def read_start(
         fix = "name the file that starts vLLM, or the script that is run there"
         raise draft.origin.problem(words[0].line, f"it starts {other}, not vLLM's server", fix)
     texts = [word.text for word in words]
+    if wraps(texts):
+        _wrapped(draft, entrypoint, words[0])
     length = program_length(texts)
     if length:
         draft.set("command", texts[:length], words[0].line)
@@ -97,6 +100,15 @@ def read_start(
         raise explained(draft.origin, said, problem) from problem
     if not draft.server.get("model") and "config" not in draft.args:
         draft.note(words[0].line if words else 0, "no model is named: vLLM serves its default model")
+
+
+def _wrapped(draft: Draft, entrypoint: Sequence[Word], script: Word) -> None:
+    """Say what is not known of an entry point. Raises ImportProblem for a script that is an argument."""
+    if not entrypoint:
+        fix = "name the file that starts vLLM, or the script that is run there"
+        raise draft.origin.problem(script.line, f"it starts {script.text}, not vLLM's server", fix)
+    what = f"{script.text} is not read: what it adds to the flags that it is given is not known"
+    draft.note(script.line, what)
 
 
 def _started_twice(draft: Draft, command: Sequence[Word]) -> None:
@@ -129,6 +141,7 @@ def _unwrapped(
     starts = [one for one in run.starts if program_length(one.texts)]
     if not starts:
         return words, ()
+    starts = starts if draft.wanted else one_of(starts, run.taken)
     chosen = _chosen(draft, starts)
     inner = [Word(emitted(draft, value), line) for value, line in chosen.words]
     used = {use for value, _ in chosen.words for use in value.uses}
@@ -149,20 +162,12 @@ def _chosen(draft: Draft, starts: list[Start]) -> Start:
     """The one that is meant of the servers that a shell starts."""
     prefix = f"{draft.within}/" if draft.within else ""
     candidates = [
-        Candidate(f"{prefix}{number}", one.line, _model(one)) for number, one in enumerate(starts, 1)
+        Candidate(f"{prefix}{number}", one.line, model_of(one.texts)) for number, one in enumerate(starts, 1)
     ]
     wanted = f"{prefix}{draft.wanted}" if draft.wanted else None
     found = starts[pick(draft.origin, candidates, wanted, "server")]
     draft.wanted = ""
     return found
-
-
-def _model(start: Start) -> str:
-    """The model of a command, as it is written."""
-    rest = start.texts[program_length(start.texts) :]
-    named = [word for at, word in enumerate(rest) if at and rest[at - 1] == "--model"]
-    named += [word.removeprefix("--model=") for word in rest if word.startswith("--model=")]
-    return named[-1] if named else next((word for word in rest[:1] if not word.startswith("-")), "")
 
 
 def _state(draft: Draft, variables: Variables, arguments: tuple[Value, ...]) -> State:

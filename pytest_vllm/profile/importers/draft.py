@@ -26,7 +26,8 @@ _NO_SECRET = {"", "none", "empty", "not-needed"}
 class Draft:
     """Collects a deployment. Nothing that looks like a secret gets in: only its name does.
 
-    `wanted` is the server that was asked for in the shell that `within` starts, where one was.
+    `alone` is the model that stands by itself, without its flag; `wanted` is the server that was asked for
+    in the shell that `within` starts, where one was.
     """
 
     def __init__(self, origin: Origin, launcher: str, kind: str) -> None:
@@ -40,6 +41,7 @@ class Draft:
         self.seen: dict[str, str] = {}
         self.passed: set[str] = set()
         self.hardware = ""
+        self.alone = ""
         self.wanted = ""
         self.within = ""
         self._notes: list[tuple[int, str]] = []

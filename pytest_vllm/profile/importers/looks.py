@@ -17,7 +17,6 @@ OTHERS = {
     "javascript": ("a JavaScript program", _LINE),
     "nomad": ("a Nomad job", _RUNS),
     "hcl": ("HCL (Terraform or Packer)", _RUNS),
-    "makefile": ("a Makefile", "give the line that it runs: make -n TARGET | pytest --vllm-from=-"),
     "just": ("a justfile", "give the line that it runs: just -n TARGET"),
     "taskfile": ("a Taskfile", "give the line that it runs: task --dry NAME"),
     "powershell": ("a PowerShell or batch script", _COPY),
@@ -80,7 +79,6 @@ OTHERS = {
     "llama-swap": ("a llama-swap configuration", "copy the cmd: of one model into a script"),
     "modal": ("a Modal application", _LINE),
     "truss": ("a Truss (Baseten) configuration", "copy its start_command into a script"),
-    "cloud-init": ("cloud-init's user data", _COPY),
     "cloudformation": ("a CloudFormation template", _COPY),
     "openapi": ("an OpenAPI description", "name the file that starts vLLM"),
     "list": ("a YAML list of something else", "name the file that starts vLLM"),
@@ -139,6 +137,7 @@ BY_SUFFIX = {
 _MULTI = re.MULTILINE
 #: Kind -> what its text holds; the first that fits counts.
 BY_TEXT = {
+    "cloud-init": re.compile(r"\A#cloud-config\b"),
     "key": re.compile(r"\A\s*-----BEGIN [A-Z ]+-----"),
     "xml": re.compile(r"\A\s*<(?:\?xml|!doctype|html)\b", re.IGNORECASE),
     "python": re.compile(

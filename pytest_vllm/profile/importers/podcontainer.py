@@ -11,6 +11,7 @@ from pytest_vllm.profile.importers.gpunames import hardware_named
 from pytest_vllm.profile.importers.marks import secret_mark
 from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.variables import Variables
+from pytest_vllm.profile.importers.vllmline import FILLED_IN
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node
 
 if TYPE_CHECKING:
@@ -82,9 +83,6 @@ class ContainerReader:
             resolved([Word(one.text, one.line) for one in self.node.get(key).items], self.names)
             for key in ("command", "args")
         ]
-        for word in (*start[0], *start[1]):
-            if "{{" in word.text:
-                draft.note(word.line, f"{word.text} is filled in by an operator; here it stays as it stands")
         words = [*start[0], *start[1]]
         if len(words) > 2 and words[2].text == "--" and _SHELL.fullmatch(words[0].text):
             start = [[*words[:2], *words[3:]], []]  # ends a shell's options; what follows is its script
@@ -92,6 +90,10 @@ class ContainerReader:
         self.account.read(self.node.get("command"), self.node.get("args"))
 
     def _put(self, name: str, value: str, line: int) -> None:
+        if template := FILLED_IN.search(value):
+            self.draft.note(line, f"{name} is left out: an operator fills {template[0]} in")
+            self.names.values[name] = value
+            return
         self.draft.set_env(name, value, line)
         self.names.values[name] = value
 
@@ -159,7 +161,12 @@ class ContainerReader:
         resources = self.node.get("resources")
         for part in ("requests", "limits"):
             for key, value in resources.get(part).pairs:
-                if key.endswith("/gpu"):
+                name, _, device = key.partition("=")
+                if name.endswith("/gpu") and device:  # podman's: a device of CDI, and no count
+                    container.read_gpus(self.draft, device, value.line)
+                    self.account.read(value)
+                    self.draft.note(value.line, f"{key} became gpus = {device}")
+                elif key.endswith("/gpu"):
                     container.read_gpus(self.draft, value.text, value.line)
                     self.account.read(value)
                     if key != "nvidia.com/gpu":
@@ -215,15 +222,17 @@ class ContainerReader:
     def _hardware(self) -> None:
         """The GPU that the pod asks nodes for by their labels."""
         asked = list(self.pod.get("nodeSelector").pairs)
+        whole: dict[int, Node] = {}
         affinity = self.pod.get("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
         for term in affinity.get("nodeSelectorTerms").items:
             for one in term.get("matchExpressions").items:
                 values = one.get("values").items
                 if one.get("operator").text == "In" and len(values) == 1:
                     asked.append((one.get("key").text, values[0]))
+                    whole[id(values[0])] = one
         for label, value in asked:
             name = hardware_named(value.text) if _GPU_LABELS.fullmatch(label.lower()) else ""
             if name:
                 self.draft.hardware = name
-                self.account.read(value)
+                self.account.read(whole.get(id(value), value))
                 self.draft.note(value.line, f"{label} {value.text} became hardware = {name}")

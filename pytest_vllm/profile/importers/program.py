@@ -6,8 +6,9 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from pytest_vllm.facts import canonical
 from pytest_vllm.profile.importers.runoptions import SHORT, SWITCHES, VALUED
-from pytest_vllm.profile.importers.vllmline import program_length
+from pytest_vllm.profile.importers.vllmline import flag_of, program_length
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ def other_program(words: Sequence[str]) -> str:
     Args:
         words: entry point and command; without an entry point, what the image's own is given.
     """
-    if program_length(words) or any(_SERVES.search(one) for one in words if " " in one):
+    if wraps(words) or program_length(words) or any(_SERVES.search(one) for one in words if " " in one):
         return ""
     rest = list(words)
     while rest and (PurePosixPath(rest[0]).name in _WRAPPERS or re.fullmatch(r"[A-Z_]\w*=.*", rest[0])):
@@ -51,6 +52,14 @@ def other_program(words: Sequence[str]) -> str:
     known = name in _OTHERS or python or name.endswith((".sh", ".py"))
     shown = rest[: 3 if rest[1:2] == ["-m"] else 2]
     return " ".join(shown) if known and (name == rest[0] or rest[0].startswith(("/", "."))) else ""
+
+
+def wraps(words: Sequence[str]) -> bool:
+    """Whether a script of the image's is given a model and vLLM's flags, and so starts vLLM in the end."""
+    flags = [canonical(word.partition("=")[0]) for word in words if word.startswith("--")]
+    given = [one for one in flags if one not in ("model", "host", "port")]
+    script = bool(words) and words[0].endswith((".sh", ".py"))
+    return script and "model" in flags and bool(given) and all(flag_of(one) for one in flags)
 
 
 def container_of(words: Sequence[str]) -> tuple[str, list[str]]:

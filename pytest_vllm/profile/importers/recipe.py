@@ -13,6 +13,7 @@ from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import ImportProblem, Origin
+    from pytest_vllm.profile.importers.yamlnodes import Node
 
 #: Parts that describe a recipe to people.
 _PROSE = ("meta", "guide", "compatible_strategies", "kv_offload_support")
@@ -48,6 +49,7 @@ def read_recipe(origin: Origin, service: str | None) -> Draft:
         for variable, value in table.get(env).pairs:
             draft.set_env(variable, value.text, value.line)
         account.read(table.get(args), table.get(env))
+    _features(draft, document, account)
     account.read(*(document.get(key) for key in _PROSE), *(model.get(key) for key in _OF_A_MODEL))
     account.read(*(variant.get(key) for key in ("precision", "vram_minimum_gb", "description", "label")))
     for path, node in account.left(document):
@@ -56,6 +58,26 @@ def read_recipe(origin: Origin, service: str | None) -> Draft:
     if others and not service:
         draft.note(variants.line, f"the variant {chosen} is taken; others by --vllm-service=NAME: {others}")
     return draft
+
+
+def _features(draft: Draft, document: Node, account: Account) -> None:
+    """What a recipe's page adds to its command unless it is taken out: features that are not opted into."""
+    optional = {one.text for one in document.get("opt_in_features").items}
+    account.read(document.get("opt_in_features"))
+    for name, feature in document.get("features").pairs:
+        account.read(feature.get("description"))
+        if name in optional:
+            draft.note(feature.line, f"the feature {name} is off unless somebody wants it: it is left out")
+            account.read(feature)
+            continue
+        read_arguments(
+            draft, [Word(part, one.line) for one in feature.get("args").items for part in _words(one.text)]
+        )
+        for variable, value in feature.get("env").pairs:
+            draft.set_env(variable, value.text, value.line)
+        account.read(feature.get("args"), feature.get("env"))
+    if strategies := document.get("compatible_strategies"):
+        draft.note(strategies.line, "its page chooses how many GPUs share the model: no flag says it here")
 
 
 def _of_omni(origin: Origin, line: int) -> ImportProblem:

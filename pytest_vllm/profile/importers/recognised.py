@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
 #: Kinds that have a reader of their own, and that others name too.
-READ = ("dockerfile", "supervisord")
+READ = ("dockerfile", "supervisord", "makefile", "cloud-init")
 _MODAL = re.compile(r"^(?:import|from) modal\b", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
@@ -33,9 +33,11 @@ def kind_of(origin: Origin, forms: str) -> str:
     text = origin.text
     if not text.strip():
         raise origin.problem(0, "the file is empty", f"name {forms}")
+    if kind := _by_name(origin):
+        return kind
     if _is_guide(origin):
         raise _refused(origin, "markdown")
-    return _by_name(origin) or _by_text(origin) or _by_keys(origin, _suffix(origin), forms)
+    return _by_text(origin) or _by_keys(origin, _suffix(origin), forms)
 
 
 def _by_name(origin: Origin) -> str:
@@ -43,6 +45,8 @@ def _by_name(origin: Origin) -> str:
     named = origin.shown.rpartition("/")[2].lower()
     whole = next((kind for name, kind in BY_SUFFIX.items() if "." in name and named.endswith(name)), "")
     kind = whole or BY_SUFFIX.get(_suffix(origin), "")
+    if re.match(r"\.env(?:[.-]|$)", named):
+        kind = "envfile"
     if kind == "python" and _MODAL.search(origin.text):
         kind = "modal"
     if kind == "hcl" and BY_TEXT["nomad"].search(origin.text):

@@ -12,6 +12,8 @@ from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, parted, pick
 from pytest_vllm.profile.importers.program import container_of, other_program
 from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
+from pytest_vllm.profile.importers.shellalternatives import one_of
+from pytest_vllm.profile.importers.shellothers import none_but_others
 from pytest_vllm.profile.importers.shellprefix import is_run
 from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
@@ -39,14 +41,26 @@ def read_shell(origin: Origin, service: str | None) -> Draft:
     return read_script(origin, parsed(origin.text, origin), state, service)
 
 
-def read_script(origin: Origin, script: Script, state: State, service: str | None) -> Draft:
-    """The one command of a script that starts vLLM, from a state on. Raises ImportProblem as `read_shell`."""
-    run = Run(origin, script, state).follow()
+def read_script(
+    origin: Origin, script: Script, state: State, service: str | None, *, targets: bool = False
+) -> Draft:
+    """The one command of a script that starts vLLM, from a state on. Raises ImportProblem as `read_shell`.
+
+    Args:
+        origin: what messages name.
+        script: the script.
+        state: what is known before it begins.
+        service: which command, where there are several.
+        targets: its functions are the targets of a Makefile, which make calls.
+    """
+    run = Run(origin, script, state, targets=targets).follow()
     found = _distinct([one for one in run.starts if _is_vllm(one.texts)])
+    found = found if service else one_of(found, run.taken)
     named = [_name(one, found) for one in found]
     named = [one if named.count(one) == 1 else str(at) for at, one in enumerate(named, 1)]
     candidates = [Candidate(name, one.line) for name, one in zip(named, found, strict=True)]
-    _none_but_others(origin, run, found)
+    if not found:
+        none_but_others(origin, run)
     wanted, inner = parted([one.name for one in candidates], service)
     at = pick(origin, candidates, wanted, "command")
     chosen = found[at]
@@ -123,13 +137,6 @@ def read_command(
     return draft
 
 
-#: Commands of an engine that start nothing.
-_IMAGES = re.compile(
-    r"`(?:docker|podman|nerdctl)(?: image| builder)?"
-    r" (?:buildx?|pull|push|tag|save|load|import|images?|rmi|inspect|login|prune)\b"
-)
-
-
 def _home(text: str, origin: Origin) -> str:
     return origin.home + text[1:] if text.startswith("~/") else text
 
@@ -141,36 +148,6 @@ def _no_dockerfile(origin: Origin) -> None:
     if "FROM" in first[:5] and any(word in _INSTRUCTIONS for word in first[1:] or first):
         fix = "build it, and name the docker run line, the compose file or the manifest that starts it"
         raise origin.problem(0, "a Dockerfile: it describes an image, not how a server is started", fix)
-
-
-def _none_but_others(origin: Origin, run: Run, found: list[Start]) -> None:
-    """What a script without vLLM does instead, where that says which file to name."""
-    if found:
-        return
-    for line, text in run.others:
-        if " compose " in text or "docker-compose" in text or "kubectl" in text or "helm" in text:
-            raise origin.problem(line, f"{text} starts what another file describes", "import that file")
-        if "vllm" in origin.text and re.search(
-            r"\b(?:systemctl|supervisorctl)\b.* (?:(?:re)?start|enable)\b", text
-        ):
-            raise origin.problem(
-                line, f"{text} starts what a unit or a configuration says", "import that file"
-            )
-        if "vllm" in origin.text and re.search(
-            r"\b(?:singularity|apptainer|enroot|shifter|charliecloud|udocker)\b", text
-        ):
-            what = f"{text} starts what an image holds"
-            raise origin.problem(line, what, "give the vllm serve line that it stands for")
-        if "vllm" in text and _IMAGES.match(text):
-            what = f"{text} makes or moves an image, and starts no server"
-            raise origin.problem(line, what, "give the docker run line, or the file, that starts it")
-        if "vllm" in text and text.startswith(("`ssh", "`docker", "`podman")):
-            raise origin.problem(line, f"{text} starts vLLM elsewhere", "import what runs there")
-    for one in run.starts:
-        if is_run(one.texts) and (other := other_program(container_of(one.texts)[1])):
-            image = container_of(one.texts)[0]
-            fix = "name the file that starts vLLM, or the script that is run there"
-            raise origin.problem(one.line, f"the container of {image} starts {other}, not vLLM's server", fix)
 
 
 def _started_within(origin: Origin, run: Run) -> None:
@@ -201,9 +178,10 @@ def _distinct(found: list[Start]) -> list[Start]:
 
 def _name(command: Start, among: list[Start]) -> str:
     texts = command.texts
+    made = [found[1] for one in command.where if (found := re.fullmatch(r"make (\S+) is run", one))]
     for at, text in enumerate(texts):
         if text == "--name" and at + 1 < len(texts):
             return texts[at + 1]
         if text.startswith("--name="):
             return text.removeprefix("--name=")
-    return str(1 + among.index(command))
+    return made[-1] if made else str(1 + among.index(command))

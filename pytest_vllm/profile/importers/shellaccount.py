@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.ledger import Ledger
+from pytest_vllm.profile.importers.shellalternatives import apart
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 
 if TYPE_CHECKING:
@@ -58,23 +60,38 @@ def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str
             ledger.idle(line, name)
     for line, shown in run.idle:
         ledger.idle(line, shown)
-    for remark in (*run.notes, *chosen.said):
+    for remark in (*run.notes, *chosen.said, *chosen.state.asides):
         draft.note(remark.line, remark.text)
     for line, text in run.others:
         draft.lost(line, f"{text}{why}")
     for line, text in run.left():
         draft.note(line, f"`{text}` is not understood, and not carried over")
     for one in run.starts:
-        if one.node != chosen.node:
+        if one.node != chosen.node and apart(chosen, one):
+            draft.note(one.line, _instead(chosen, one))
+        elif one.node != chosen.node:
             draft.lost(one.line, f"`{' '.join(one.texts[:6])}`{why}")
     _circumstances(draft, chosen)
     ledger.close(draft)
 
 
+def _instead(chosen: Start, other: Start) -> str:
+    """What another arm starts, by the words that only one of the two has."""
+    more = [one for one in other.texts if one not in chosen.texts]
+    less = [one for one in chosen.texts if one not in other.texts]
+    said = [f"with {' '.join(more)}"] if more else []
+    said += [f"without {' '.join(less)}"] if less else []
+    return f"it is started {' and '.join(said) or 'otherwise'} where {' and '.join(map(_plain, other.where))}"
+
+
+def _plain(where: str) -> str:
+    return re.sub(r"^otherwise \(line (\d+)\)", r"nothing that stands before line \1 holds", where)
+
+
 def _circumstances(draft: Draft, chosen: Start) -> None:
     """On what the command hangs, and where a shell would have ended it."""
     if chosen.where:
-        draft.note(chosen.line, f"it is started only where {' and '.join(chosen.where)}")
+        draft.note(chosen.line, f"it is started only where {' and '.join(map(_plain, chosen.where))}")
     first, last = chosen.line, chosen.script.line(chosen.node) + chosen.script.text(chosen.node).count("\n")
     lines = [line for line in chosen.script.mended if first <= line <= last]
     if lines:

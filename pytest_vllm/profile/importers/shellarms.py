@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.marks import holds_secret
+from pytest_vllm.profile.importers.marks import unmarked
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
 
 if TYPE_CHECKING:
@@ -35,14 +35,18 @@ class Arm:
     body: list[Node]
 
 
+def taken_of(ways: list[tuple[Arm, State]]) -> tuple[Arm, State]:
+    """The arm that is taken: the first that holds, of those that do not end the script."""
+    alive = [way for way in ways if not way[1].ended] or ways
+    return next((way for way in alive if way[0].found.truth), alive[-1])
+
+
 def merged(ways: list[tuple[Arm, State]]) -> State:
     """The state behind a branch: that of the arm that is taken, with what the others would have made of it.
 
     An arm that ends the script is not taken: whoever imports the script means a server that starts.
     """
-    alive = [way for way in ways if not way[1].ended] or ways
-    taken = next((way for way in alive if way[0].found.truth), alive[-1])
-    arm, state = taken
+    arm, state = taken_of(ways)
     for other, there in ways:
         if there is state or (there.ended and not state.ended):
             continue
@@ -51,6 +55,8 @@ def merged(ways: list[tuple[Arm, State]]) -> State:
             one, two = state.values.get(name), there.values.get(name)
             if _text(one) != _text(two):
                 remark = _remark(name, one, two, deciding)
+                if one == () and two:
+                    state.asides.append(remark)
                 known = _with(one, two, remark, state.outer.get(name, ""))
                 state.values[name] = known if known is not None else Value()
     return state
@@ -85,9 +91,11 @@ def _text(value: _Known) -> object:
 
 
 def _shown(value: _Known) -> str:
+    if value == ():
+        return "empty"
     found = joined(value) if isinstance(value, tuple) else value
     if not isinstance(found, Value):
         return "not set"
     if found.unknown:
         return "not known"
-    return "a secret" if holds_secret(found.text) else repr(found.text)
+    return repr(unmarked(found.text))

@@ -6,7 +6,7 @@ import fnmatch
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.shellarms import Arm, merged
+from pytest_vllm.profile.importers.shellarms import Arm, merged, taken_of
 from pytest_vllm.profile.importers.shelltest import UNDECIDED, Outcome, outcome
 from pytest_vllm.profile.importers.shelltree import nodes
 from pytest_vllm.profile.importers.shellvalue import Remark, Value
@@ -98,7 +98,9 @@ class Branches(Walk):
         """Every arm that may be taken, each from the same state; then the one that is."""
         before, open_ = self.state, True
         ways: list[tuple[Arm, State]] = []
-        for arm in arms:
+        branch = len(self.taken)
+        self.taken[branch] = -1
+        for at, arm in enumerate(arms):
             if not open_ or (arm.found.truth is False and not arm.found.outside):
                 for one in arm.body:
                     self.claim(one)
@@ -107,7 +109,9 @@ class Branches(Walk):
             self.state = before.copy()
             hangs = arm.found.outside or bool(ways)
             self._where += [f"{arm.shown} (line {arm.line})"] if hangs else []
+            self._path.append((branch, at))
             self.visit_all(arm.body)
+            self._path.pop()
             self._where = self._where[:-1] if hangs else self._where
             ways.append((arm, self.state))
             open_ = not (arm.found.truth is True and not arm.found.outside)
@@ -116,6 +120,8 @@ class Branches(Walk):
             ways.append((rest, before.copy()))
         self.state = before
         before.become(merged(ways))
+        chosen = taken_of(ways)[0]
+        self.taken[branch] = next((at for at, arm in enumerate(arms) if arm is chosen), -1)
 
     def _for_statement(self, node: Node) -> None:
         name = next(self.script.text(one) for one in node.children if one.type == "variable_name")

@@ -219,7 +219,8 @@ class Expander:
                 yield from self._within(one, quoted=quoted, secret=secret)
         elif last == "?" and not given:
             words = joined([self.text(one) for one in rest]).text or "it is required"
-            remark = Remark(self.script.line(node), f"{name} has to be set: {words}", fatal=True)
+            what = f"argument ${name} of the script has" if name.isdigit() else f"{name} has"
+            remark = Remark(self.script.line(node), f"{what} to be set: {words}", fatal=True)
             yield Part(Value("", (remark,), outside=True), quoted)
         elif operator in ("", "?", ":?"):
             yield Part(known, quoted)

@@ -21,6 +21,7 @@ from pytest_vllm.profile.secrets import secret_name
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from pytest_vllm.profile.importers.origin import Origin
     from pytest_vllm.profile.importers.shellstate import State
     from pytest_vllm.profile.importers.shelltree import Script
 
@@ -36,18 +37,23 @@ _IDLE = frozenset(_QUIET.split())
 class Run(Branches, BuiltIns):
     """One script, followed."""
 
+    def __init__(self, origin: Origin, script: Script, state: State, *, targets: bool = False) -> None:
+        """Begin in a state; `targets`: make calls the functions, and nothing else does."""
+        super().__init__(origin, script, state)
+        self._targets = targets
+
     def follow(self) -> Run:
         """The whole script, and then the functions that nobody called."""
         self.visit_all(self.script.root.children)
         for name, (script, body) in list(self.state.functions.items()):
             if name not in self._called and re.search(r"vllm|docker|podman", script.text(body)):
-                self._where.append(f"{name}() is called")
+                self._where.append(f"make {name} is run" if self._targets else f"{name}() is called")
                 before, self.state = self.state, self.state.copy()
                 self._call(name, (), script, body)
                 self.state = before
                 self._where.pop()
         for name, line in self.defined.items():
-            if name not in self._called:
+            if name not in self._called and not self._targets:
                 self.idle.append((line, f"{name}(), which nothing calls"))
         return self
 
@@ -227,7 +233,8 @@ class Run(Branches, BuiltIns):
             said = (*self.state.dropped, *((Remark(line, NO_ARGUMENTS),) if self.state.asked else ()))
             words = [(words[0][0] + self._inherited, words[0][1]), *words[1:]]
             where = tuple(self._where)
-            self.starts.append(Start(words, prefix, self.state.copy(), self.script, node, where, said))
+            arms = tuple(self._path)
+            self.starts.append(Start(words, prefix, self.state.copy(), self.script, node, where, said, arms))
         elif (inner := nested([value for value, _ in words])) is not None:
             value, arguments = inner
             script = parsed(value.text, self.origin, words[-1][1] if len(words) < 3 else words[2][1])

@@ -41,6 +41,7 @@ class State:
         ended: whether the script has ended.
         dropped: said of whole words that were left out because their name is not set.
         asked: whether the script used its own arguments, of which there are none.
+        asides: said of arrays that are empty, and hold something in another arm.
     """
 
     folder: Path
@@ -57,6 +58,7 @@ class State:
     ended: bool = False
     dropped: list[Remark] = field(default_factory=list)
     asked: bool = False
+    asides: list[Remark] = field(default_factory=list)
 
     def copy(self) -> State:
         """A state that goes its own way from here."""
@@ -67,6 +69,7 @@ class State:
             functions=dict(self.functions),
             dropped=list(self.dropped),
             asked=self.asked,
+            asides=list(self.asides),
         )
 
     def become(self, other: State) -> None:

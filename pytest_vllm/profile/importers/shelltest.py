@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
+import glob
+import itertools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -66,6 +68,8 @@ def outcome(node: Node, expander: Expander) -> Outcome:
 def _of_kind(kind: str, inner: list[Node], node: Node, expander: Expander) -> Outcome:
     if kind == "command":
         return _command([one for one in inner if one.is_named], expander)
+    if kind == "binary_expression" and len(inner) > 3:
+        return _matching(inner, expander)
     if kind in ("binary_expression", "list") and len(inner) == 3:
         return _both((inner[0], inner[1], inner[2]), expander)
     if kind == "unary_expression" and len(inner) == 2:
@@ -112,6 +116,22 @@ def _both(sides: tuple[Node, Node, Node], expander: Expander) -> Outcome:
     return _compared(
         sign, _text(left, expander), _text(right, expander), exact=right.type in ("string", "raw_string")
     )
+
+
+def _matching(inner: list[Node], expander: Expander) -> Outcome:
+    """`[[ $A == *"x"* ]]`: a pattern in pieces, of which those in quotes are but text."""
+    left, operator, *pieces = inner
+    sign = expander.script.text(operator)
+    joins = all(one.end_byte == two.start_byte for one, two in itertools.pairwise(pieces))
+    if sign not in ("=", "==", "!=") or not joins:
+        return UNDECIDED
+    found = Value()
+    for one in pieces:
+        value = _text(one, expander)
+        if one.type in ("string", "raw_string"):
+            value = value if value.literal else value.cut(glob.escape(value.text))
+        found += value
+    return _compared(sign, _text(left, expander), found, exact=False)
 
 
 def _compared(sign: str, left: Value, right: Value, *, exact: bool) -> Outcome:

@@ -35,6 +35,7 @@ class Start:
         node: what it is there.
         where: the conditions that it hangs on.
         said: words that were left out because they became nothing.
+        arms: the branches that it stands in: which, and in which of their arms.
     """
 
     words: list[tuple[Value, int]]
@@ -44,6 +45,7 @@ class Start:
     node: Node
     where: tuple[str, ...]
     said: tuple[Remark, ...]
+    arms: tuple[tuple[int, int], ...] = ()
 
     @property
     def texts(self) -> list[str]:
@@ -75,6 +77,8 @@ class Walk:
         self.assigned: dict[tuple[int, int], tuple[int, str]] = {}
         self._claimed: list[tuple[Script, int, int]] = []
         self._where: list[str] = []
+        self._path: list[tuple[int, int]] = []
+        self.taken: dict[int, int] = {}
         self._called: set[str] = set()
         self._scopes: list[dict[str, tuple[Value | tuple[Value, ...] | None, bool]]] = []
         self._depth = 0

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from packaging.version import Version
+
 from pytest_vllm.facts import Flag, canonical, flag_status, flags, versions
 from pytest_vllm.profile.flags import covered, image_version, not_known
 from pytest_vllm.profile.importers.marks import unrun_in
@@ -28,6 +30,10 @@ _SEVERAL = ("list", "append", "kv-list")
 _TEXTS = ("api-key", "served-model-name", "lora-modules")
 #: `{{model}}`, `{{ .Values.model }}`: of just, Jinja, Helm, Go. JSON has no such pair of braces.
 _TEMPLATE = re.compile(r"\{\{-?\s*[\w.$][^{}\"]*\}\}|\{%-?[^%]*%\}")
+#: The first release whose own images have `vllm serve` as their entry point, with room for doubt.
+_SERVE_SINCE = Version("0.12")
+#: What an operator of a cluster fills in, in Go's templates: `{{ .Spec.Model.Name }}`.
+FILLED_IN = re.compile(r"\{\{-?[^{}]*\.[A-Z]\w*[^{}]*\}\}")
 _WRITE = "write its value in its place"
 #: vLLM's own default command, which a profile need not say.
 USUAL = ["vllm", "serve"]
@@ -47,6 +53,14 @@ def program_length(words: Sequence[str]) -> int:
         if word.endswith("vllm/entrypoints/openai/api_server.py"):
             return at + 1
     return 0
+
+
+def model_of(words: Sequence[str]) -> str:
+    """The model of a command, as it is written."""
+    rest = words[program_length(words) :]
+    named = [word for at, word in enumerate(rest) if at and rest[at - 1] == "--model"]
+    named += [word.removeprefix("--model=") for word in rest if word.startswith("--model=")]
+    return named[-1] if named else next((word for word in rest[:1] if not word.startswith("-")), "")
 
 
 def read_arguments(draft: Draft, words: Sequence[Word]) -> None:
@@ -75,6 +89,10 @@ def read_arguments(draft: Draft, words: Sequence[Word]) -> None:
 
 
 def _positional(draft: Draft, word: Word) -> None:
+    if template := FILLED_IN.search(word.text):
+        raise draft.origin.problem(
+            word.line, f"the model is {template[0]}, which an operator fills in", _WRITE
+        )
     if re.search(r"\s", word.text.strip()):
         fix = "give the vllm serve line alone"
         raise draft.origin.problem(word.line, f"{word.text[:60]!r} stands where a model belongs", fix)
@@ -88,6 +106,23 @@ def _positional(draft: Draft, word: Word) -> None:
             "put it behind the flag that it belongs to",
         )
     draft.set("model", word.text, word.line)
+    draft.alone = word.text
+
+
+def _once(draft: Draft, written: str, line: int) -> None:
+    """Refuse a model by its place and by its flag: `vllm serve` takes the place for an argument too many."""
+    command, image = draft.server.get("command"), draft.server.get("image", "")
+    version = draft.server.get("version") or image_version(image)
+    serves = command[-1:] == ["serve"] if command else not image or _serves(version)
+    if draft.alone and serves:
+        what = f"the model is given twice, as {draft.alone!r} and by --model {written!r}"
+        fix = "vLLM ends with an error (unrecognized arguments): keep one of them"
+        raise draft.origin.problem(line, what, fix)
+
+
+def _serves(version: str | None) -> bool:
+    """Whether the project's images of a version start `vllm serve`, and not the module that came before."""
+    return not version or Version(version) >= _SERVE_SINCE
 
 
 def _known(draft: Draft, written: str, line: int) -> Flag:
@@ -170,7 +205,7 @@ def _values(rest: Sequence[Word], flag: Flag, written: str) -> list[Word]:
 def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -> None:
     name = flag.name
     spelled = written.lstrip("-").replace("_", "-")
-    if _left_to_the_shell(draft, written, name, given, line):
+    if _left_out(draft, written, name, given, line):
         return
     if "." in spelled:
         _nested(draft, name, spelled.partition(".")[2], _json_or_text(given[0]) if given else True, line)
@@ -209,6 +244,26 @@ def _left_to_the_shell(draft: Draft, written: str, name: str, given: list[str], 
         raise draft.origin.problem(line, what, "put quotes around it")
     what = f"{written} is {unrun}, which the shell runs and an importer does not"
     raise draft.origin.problem(line, what, _WRITE)
+
+
+def _left_out(draft: Draft, written: str, name: str, given: list[str], line: int) -> bool:
+    """Whether a flag is left out, and noted. Raises ImportProblem for what a server cannot do without."""
+    if name == "model" and given:
+        _once(draft, given[0], line)
+    return _left_to_the_shell(draft, written, name, given, line) or _of_operator(
+        draft, written, name, given, line
+    )
+
+
+def _of_operator(draft: Draft, written: str, name: str, given: list[str], line: int) -> bool:
+    """Whether a flag is left out, whose value an operator of a cluster fills in. Raises for the model."""
+    template = FILLED_IN.search(" ".join(given))
+    if template is None or draft.deployment["kind"] != "kubernetes":
+        return False
+    if name == "model":
+        raise draft.origin.problem(line, f"the model is {template[0]}, which an operator fills in", _WRITE)
+    draft.note(line, f"{written} is left out: an operator fills {template[0]} in")
+    return True
 
 
 def _guessed(given: list[str]) -> Any:

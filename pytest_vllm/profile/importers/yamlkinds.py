@@ -84,6 +84,8 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
 )
 
 
+#: What charts call their values, by custom: `values.yaml`, `cpu-values-perf.yaml`.
+_VALUES = re.compile(r"(?:^|[/_.-])values(?:[_.-][^/]*)?\.ya?ml$")
 #: Keys of Ansible's tasks, and its modules by their whole names.
 _TASKS = frozenset({"docker_container", "register", "become", "when", "notify", "ansible_facts"})
 _MODULE = re.compile(r"(?:ansible|community|containers|kubernetes)\.\w+")
@@ -112,7 +114,8 @@ def kind_of_yaml(origin: Origin) -> str:
     tables = [one for one in found if one.pairs]
     if not tables:
         return _list(found[0]) if found and isinstance(found[0].value, list) else ""
-    return _table(tables, json=text.lstrip().startswith("{"))
+    named = _VALUES.search(origin.shown.lower()) and not any(one.get("apiVersion") for one in tables)
+    return "values" if named else _table(tables, json=text.lstrip().startswith("{"))
 
 
 def _like_yaml(origin: Origin) -> bool:
@@ -133,6 +136,8 @@ def _table(tables: list[Node], *, json: bool) -> str:
         found = "compose"
     elif first.get("models") and any(one.get("cmd") for _, one in first.get("models").pairs):
         found = "llama-swap"
+    elif len(known) * 2 <= len(keys) and any(_of_chart(one, 3) for one in tables):
+        found = "values"
     elif len(known) * 2 <= len(keys):
         fitting = (kind for kind, groups in _TOP if any(group <= keys for group in groups))
         jobs = [one for _, one in first.pairs if one.get("script") or one.get("steps")]
@@ -147,6 +152,13 @@ def _table(tables: list[Node], *, json: bool) -> str:
 def _is_compose(keys: set[str]) -> bool:
     including = "include" in keys and keys <= _INCLUDING
     return including or ("services" in keys and not {"resources", "decode"} & keys)
+
+
+def _of_chart(node: Node, deep: int) -> bool:
+    """Whether an image is written down as charts do it, in parts: repository and tag."""
+    keys = {key for key, _ in node.pairs}
+    parted = "repository" in keys and bool(keys & {"tag", "pullPolicy"})
+    return parted or (deep > 0 and any(_of_chart(one, deep - 1) for _, one in node.pairs))
 
 
 def _is_service(node: Node) -> bool:

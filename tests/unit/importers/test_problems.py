@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 FORMS = (
     "a docker-compose file, a Kubernetes manifest, a systemd unit, "
     "a vllm serve, docker run or podman run line, a Dockerfile, a supervisord configuration, "
-    "an Ansible playbook, vLLM's --config YAML, a recipe of the vLLM project, "
-    "or container:NAME"
+    "an Ansible playbook, a Makefile, cloud-init's user data, vLLM's --config YAML, "
+    "a recipe of the vLLM project, or container:NAME"
 )
 VLLM = "image: vllm/vllm-openai:v0.32.0"
 
@@ -33,7 +33,7 @@ PROBLEMS = {
         "colour: blue\n",
         (
             ": it looks like YAML of another program: none of its keys is a flag of vLLM; "
-            "name the file that does"
+            "name the file that starts vLLM"
         ),
     ),
     "a YAML of another program that shares a key": (
@@ -233,7 +233,8 @@ def test_an_unknown_kind() -> None:
 
     assert str(caught.value) == (
         "unknown kind 'composer'; did you mean 'compose'? "
-        "(one of ansible, compose, config, dockerfile, kubernetes, recipe, shell, supervisord, systemd)"
+        "(one of ansible, cloud-init, compose, config, dockerfile, kubernetes, makefile, recipe, shell, "
+        "supervisord, systemd)"
     )
 
 

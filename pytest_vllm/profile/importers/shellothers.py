@@ -1,0 +1,91 @@
+"""What a script without a command of vLLM's does instead: the sentence that says which file to name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.importers.program import container_of, other_program
+from pytest_vllm.profile.importers.shellprefix import is_run
+
+if TYPE_CHECKING:
+    from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.shellrun import Run
+
+_IMAGES = "buildx?|pull|push|tag|save|load|import|images?|rmi|inspect|login|prune"
+_LINE = "give the vllm serve line that it runs"
+#: What a command looks like, whether the script (or the command itself) has to name vLLM, what it does
+#: instead, and the next step; the first that fits counts.
+_INSTEAD: tuple[tuple[str, str, str, str], ...] = (
+    (
+        r".* compose |.*docker-compose|.*kubectl|.*\boc (?:apply|create)\b|.*helm",
+        "",
+        "starts what another file describes",
+        "import that file",
+    ),
+    (
+        r".*\b(?:systemctl|supervisorctl)\b.* (?:(?:re)?start|enable)\b",
+        "script",
+        "starts what a unit or a configuration says",
+        "import that file",
+    ),
+    (
+        r".*\b(?:singularity|apptainer|enroot|shifter|charliecloud|udocker)\b",
+        "script",
+        "starts what an image holds",
+        "give the vllm serve line that it stands for",
+    ),
+    (
+        rf"`\w+(?: image| builder)? (?:{_IMAGES})\b",
+        "command",
+        "makes or moves an image, and starts no server",
+        "give the docker run line, or the file, that starts it",
+    ),
+    (
+        r"`(?:screen -\w*dm|tmux new)",
+        "script",
+        "runs what is put together before, which is not followed",
+        _LINE,
+    ),
+    (
+        r"`(?:ssh\b|(?:docker|podman)(?: container)? (?:exec|start|restart|attach|service)\b)",
+        "command",
+        "starts vLLM elsewhere",
+        "import what runs there",
+    ),
+)
+#: vLLM's command as it stands in a line of a script, words of an array in quotes included.
+_MENTIONS = re.compile(r"\bvllm[\"']? +[\"']?serve\b|openai\.api_server\b")
+_ONLY_NAMES = re.compile(r"^\s*#|\b(?:echo|printf|p?grep|pkill|log\w*|info|warn|error)\b")
+
+
+def none_but_others(origin: Origin, run: Run) -> None:
+    """Refuse a script that starts no vLLM, where what it does instead says which file to name."""
+    written = origin.text.splitlines()
+    telling = sorted(run.others, key=lambda one: not _names_vllm(written, one[0]))
+    for line, text in telling:
+        for pattern, names, does, fix in _INSTEAD:
+            named = "vllm" in {"script": origin.text, "command": text}.get(names, "vllm")
+            if named and re.match(pattern, text):
+                raise origin.problem(line, f"{text} {does}", fix)
+    for start in run.starts:
+        if is_run(start.texts) and (other := other_program(container_of(start.texts)[1])):
+            image = container_of(start.texts)[0]
+            fix = "name the file that starts vLLM, or the script that is run there"
+            raise origin.problem(
+                start.line, f"the container of {image} starts {other}, not vLLM's server", fix
+            )
+    for at, one in enumerate(written, 1):
+        if _MENTIONS.search(one) and not _ONLY_NAMES.search(one):
+            what = f"`{one.strip()[:60]}` is not reached by what can be followed of this script"
+            raise origin.problem(at, what, _LINE)
+
+
+def _names_vllm(lines: list[str], first: int) -> bool:
+    """Whether a command names vLLM, in any of its lines."""
+    for line in lines[max(first, 1) - 1 :]:
+        if "vllm" in line.lower():
+            return True
+        if not line.endswith("\\"):
+            return False
+    return False
