@@ -277,13 +277,12 @@ class Deployment:
         part = self.profile.deployment
         if part.kind == "kubernetes" and part.network != "host":
             return ""  # a pod's ports are the cluster's; the profile does not say what leads in from outside
+        host = str(self.given("host") or "")
+        if part.network == "host" and self.in_container:  # published ports are then discarded
+            return "" if host.startswith(("127.", "localhost", "::1")) else "deployment.network host"
         for port in part.ports:
             if not port.startswith(("127.", "[::1]", "localhost:")) and self.in_container:
                 return f"deployment.ports {port}"
-        host = str(self.given("host") or "")
-        loopback = host.startswith(("127.", "localhost", "::1"))
-        if part.network == "host" and self.in_container and not loopback:
-            return "deployment.network host"
         if not self.in_container and host in ("0.0.0.0", "::"):  # noqa: S104 - what the rule looks for
             return f"server.args.host {host}"
         return ""

@@ -214,7 +214,7 @@ def download_dir(of: Deployment) -> Iterator[Finding]:
 def compile_cache(of: Deployment) -> Iterator[Finding]:
     """What torch.compile made is lost with the container."""
     root = of.env("VLLM_CACHE_ROOT") or "/root/.cache/vllm"
-    kept = _kept(of, root)
+    kept = _kept(of, f"{root}/torch_compile_cache")
     stock = of.image is not None and of.image.stock
     gpu = of.hardware is not None and of.hardware.vendor in ("nvidia", "amd")
     if stock and gpu and not kept and not of.on("enforce-eager"):

@@ -21,8 +21,7 @@ def open_port(of: Deployment) -> Iterator[Finding]:
     if (where := of.open_port) and not of.key_required:
         key, _, value = where.partition(" ")
         published = key == "deployment.ports"
-        host = of.profile.deployment.network == "host"
-        docker = published and not host and of.profile.server.launcher == "docker"
+        docker = published and of.profile.server.launcher == "docker"
         past = "; Docker publishes past the firewall's rules" if docker else ""
         closed = 'publish "127.0.0.1:…"' if published else 'host = "127.0.0.1"'
         shown = f"port {of.whole('port', 8000)} of the host's network" if value == "host" else value
