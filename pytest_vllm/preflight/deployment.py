@@ -301,14 +301,14 @@ class Deployment:
     def sized(self) -> Figures | None:
         """Figures where they tell what memory is needed; None where something changes weights or cache.
 
-        Quantising while loading, offloading, context parallelism, caches of types whose size is not known.
+        Quantising while loading, offloading, parallel prefill, narrower states, caches of unknown types.
         """
         dtype = str(self.given("kv-cache-dtype") or "auto")
         changed = (
             self.has("quantization") and self.quantization == "none",
             any(self.number(flag) for flag in ("cpu-offload-gb", "offload-group-size") if self.has(flag)),
-            self.whole("decode-context-parallel-size", 1) > 1,
             self.whole("prefill-context-parallel-size", 1) > 1,
+            self.given("mamba-ssm-cache-dtype") in ("float16", "bfloat16"),
             self.has("hf-overrides"),
             dtype not in KV_BYTES,
         )

@@ -36,6 +36,7 @@ class Serving:
         drafted: tokens that are drafted.
         caching: whether prefixes are cached, for which a state needs a second block.
         by_length: whether the size is logged as concurrency * max-model-len, else as blocks / groups.
+        shared: GPUs that each hold a part of every sequence's tokens (context parallelism).
     """
 
     split: int = 1
@@ -47,6 +48,7 @@ class Serving:
     drafted: int = 0
     caching: bool = True
     by_length: bool = True
+    shared: int = 1
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Pool:
 
     Args:
         block_bytes: bytes of one block of the pool, over the layers that share it.
-        block: tokens of such a block in a layer of attention.
+        block: tokens of such a block in a layer of attention; those of all GPUs that share a sequence.
         per_request: blocks that one sequence of max-model-len takes.
         groups: groups that draw on the pool.
     """
@@ -88,7 +90,8 @@ def pool(caches: Sequence[CacheLayers], serving: Serving) -> Pool | None:
         return None
     if all(one.grows for one in caches):
         each = sum(_layers(one, serving) * one.token_bytes(serving.dtype, serving.split) for one in caches)
-        return Pool(each * serving.block, serving.block, ceil(serving.length / serving.block), 1)
+        block = serving.block * serving.shared
+        return Pool(each * serving.block, block, ceil(serving.length / block), 1)
     return _mixed(list(caches), serving)
 
 
@@ -99,7 +102,7 @@ def _layers(one: CacheLayers, serving: Serving) -> int:
 def _mixed(caches: list[CacheLayers], serving: Serving) -> Pool | None:
     attending = [one for one in caches if one.kind != "state"]
     costs = [one.token_bytes(serving.dtype, serving.split) for one in attending]
-    if not attending or any(max(costs) % cost for cost in costs):
+    if serving.shared > 1 or not attending or any(max(costs) % cost for cost in costs):
         return None
     block = _block(caches, min(costs), serving) * round(max(costs) / min(costs))
     page = block * min(costs)

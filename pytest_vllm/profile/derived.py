@@ -206,6 +206,12 @@ class Figures:
         given = self.args.get("max-model-len")
         return given if isinstance(given, int) and given > 0 else self.model.context
 
+    @property
+    def _holding(self) -> int:
+        """GPUs that each hold a part of every sequence's tokens: context parallelism."""
+        given = ("decode-context-parallel-size", "prefill-context-parallel-size")
+        return math.prod(int(self.args.get(flag) or 1) for flag in given)
+
     @cached_property
     def serving(self) -> Serving:
         """What decides how the cache is shared out."""
@@ -226,6 +232,7 @@ class Figures:
             drafted=self.drafted,
             caching=caching,
             by_length=not self._older("0.20.1"),
+            shared=self._holding,
         )
 
     @cached_property
@@ -237,9 +244,10 @@ class Figures:
     def kv_bytes_per_token(self) -> int:
         """Bytes of KV cache per token over all devices, of layers that grow with the context.
 
-        K = 2 * layers * KV heads * head width * bytes; what each device holds for itself counts for each.
+        K = 2 * layers * KV heads * head width * bytes; what each device holds for itself counts for each,
+        unless context parallelism shares it out.
         """
-        return self.model.kv_bytes_per_token(self.cache_dtype, self.devices)
+        return self.model.kv_bytes_per_token(self.cache_dtype, self.devices) // self._holding
 
     @property
     def utilization(self) -> float:

@@ -76,6 +76,15 @@ def test_a_latent_that_tensor_parallelism_does_not_split() -> None:
     assert "needs 65.4 GiB of KV cache per GPU" in said["memory.cache-for-context"].observed
 
 
+def test_a_context_that_gpus_share_out() -> None:
+    """Context parallelism shares a latent out, and the context fits."""
+    shared = {"tensor_parallel_size": 8, "decode_context_parallel_size": 8}
+
+    said = found("deepseek-ai/DeepSeek-V3", "h200", max_model_len=1_000_000, **shared)
+
+    assert "memory.cache-for-context" not in said
+
+
 def test_a_likeness_is_no_error() -> None:
     """Weights that are taken for others by their name may be fewer bits: a warning, and it says if what."""
     weights = found("/models/Llama-3.3-70B-Instruct", "l40s", max_model_len=8192)["memory.weights"]

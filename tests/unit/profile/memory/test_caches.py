@@ -88,3 +88,15 @@ def test_a_state_makes_blocks_larger() -> None:
 def test_not_computed(caches: list[CacheLayers]) -> None:
     """No cache, one that is not understood, and nothing but states: no figure, instead of a wrong one."""
     assert pool(caches, Serving()) is None
+
+
+def test_context_parallelism() -> None:
+    """Each GPU holds its part of every sequence; kinds beside each other are not computed so."""
+    alone, shared = Serving(length=4096), Serving(length=4096, shared=8)
+    one, eighth = pool([LATENT], alone), pool([LATENT], shared)
+
+    assert one
+    assert eighth
+    assert eighth.request_bytes * 8 == one.request_bytes
+    assert eighth.tokens(1e9, shared) == 8 * one.tokens(1e9, alone)
+    assert pool([LATENT, LATENT.model_copy(update={"kind": "window", "window": 128})], shared) is None
