@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_vllm.profile.secrets import redacted, secret_name
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
@@ -14,15 +15,48 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
 SERVICE = "--vllm-service"
+_LONGEST = 60
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A vLLM server that a file describes: what it is called there, its line, and which model it serves."""
+    """A vLLM server that a file describes: what it is called there, its line, and what tells it apart."""
 
     name: str
     line: int
-    model: str = ""
+    apart: str = ""
+
+
+def apart(commands: Sequence[Sequence[str]]) -> list[str]:
+    """What tells commands apart, for each: the words at which it differs, after the option that they follow.
+
+    Args:
+        commands: words of each.
+    """
+    if len({len(words) for words in commands}) != 1:
+        return [
+            _shown(words, [at for at, word in enumerate(words) if _is_rare(word, commands)])
+            for words in commands
+        ]
+    differing = [at for at, words in enumerate(zip(*commands, strict=True)) if len(set(words)) > 1]
+    return [_shown(words, differing) for words in commands]
+
+
+def _is_rare(word: str, commands: Sequence[Sequence[str]]) -> bool:
+    return any(word not in words for words in commands)
+
+
+def _shown(words: Sequence[str], places: Sequence[int]) -> str:
+    """The words at some places, no longer than a line bears, secrets left out."""
+    said = []
+    for at in places:
+        value = at and words[at - 1].startswith("-") and not words[at].startswith("-")
+        before = words[at - 1] if value else ""
+        follows = at + 1 in places and words[at].startswith("-") and not words[at + 1].startswith("-")
+        if not follows and words[at].isprintable() and not secret_name(before.lstrip("-")):
+            said.append(f"{before} {words[at]}".strip())
+    text = redacted(" ".join(said))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def parted(names: Sequence[str], wanted: str | None, others: Iterable[str] = ()) -> tuple[str | None, str]:
@@ -73,7 +107,7 @@ def pick(
         raise origin.problem(0, unknown(what, wanted, names))
     if len(names) > 1:
         places = ", ".join(
-            f"{one.name} (line {one.line}{f', {one.model}' if one.model else ''})" for one in candidates
+            f"{one.name} (line {one.line}{f', {one.apart}' if one.apart else ''})" for one in candidates
         )
         raise origin.problem(
             candidates[0].line, f"{len(names)} {what}s run vLLM: {places}", f"say which: {SERVICE}=NAME"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers import container, containerline
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.origin import ImportProblem
-from pytest_vllm.profile.importers.pick import Candidate, parted, pick
+from pytest_vllm.profile.importers.pick import Candidate, apart, parted, pick
 from pytest_vllm.profile.importers.program import container_of, other_program
 from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
 from pytest_vllm.profile.importers.shellalternatives import one_of
@@ -58,7 +58,12 @@ def read_script(
     found = found if service else one_of(found, run.taken)
     named = [_name(one, found) for one in found]
     named = [one if named.count(one) == 1 else str(at) for at, one in enumerate(named, 1)]
-    candidates = [Candidate(name, one.line) for name, one in zip(named, found, strict=True)]
+    said = (
+        apart([one.texts for one in found])
+        if len({one.line for one in found}) < len(found)
+        else [""] * len(found)
+    )
+    candidates = [Candidate(name, one.line, how) for name, one, how in zip(named, found, said, strict=True)]
     if not found:
         none_but_others(origin, run)
     wanted, inner = parted([one.name for one in candidates], service)

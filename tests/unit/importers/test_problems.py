@@ -133,6 +133,14 @@ PROBLEMS = {
         "vllm serve a/b --port 1\nvllm serve c/d --port 2\n",
         ":1: 2 commands run vLLM: 1 (line 1), 2 (line 2); say which: --vllm-service=NAME",
     ),
+    "one line that starts several servers": (
+        "a.sh",
+        "start() {\n  vllm serve org/a --max-num-seqs $1 --api-key $2 &\n}\nstart 8 abc\nstart 16 def\n",
+        (
+            ":2: 2 commands run vLLM: 1 (line 2, --max-num-seqs 8), 2 (line 2, --max-num-seqs 16); "
+            "say which: --vllm-service=NAME"
+        ),
+    ),
     "two ExecStart": (
         "a.service",
         "[Service]\nExecStart=/usr/bin/vllm serve a/b\nExecStart=/usr/bin/vllm serve c/d\n",
