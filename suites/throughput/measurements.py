@@ -211,6 +211,16 @@ def throughput_overload(server: Server) -> Workload:
     return Workload(streams=streams, requests=streams, kinds=(kind,), seconds=CROWD)
 
 
+@measurement("throughput.decode-again", weight=0)
+def throughput_decode_again(
+    throughput_decode: Measured, throughput_mixed: Measured, throughput_overload: Measured
+) -> Workload:
+    """One stream as at first, once crowds and long prompts have come and gone."""
+    del throughput_mixed, throughput_overload
+    only_if(not throughput_decode.skipped, throughput_decode.skipped)
+    return replace(throughput_decode.workload, goals=(Goal("decode-tok-s", within=ROUGH),))
+
+
 @measurement("throughput.grammar", weight=0)
 def throughput_grammar() -> Workload:
     """A form that was never asked for, several times."""

@@ -1,16 +1,22 @@
-"""More streams: what all of them get together may not fall, and many of them get more than one does."""
+"""More streams: what all of them get together may not fall, and many of them get more than one does.
+
+And one stream gets afterwards what it got before.
+"""
 
 from __future__ import annotations
 
 from pytest_vllm import MUST, PERFORMANCE, Measured, Measurements, check, need, observe, only_if, times
 
 CLIFF = "fault:vllm-project/vllm/issues/49390"
+AGE = "fault:vllm-project/vllm/issues/16985"
 NEEDS = ("completions", "stream", "metrics")
 RATE = "aggregate-tok-s"
 #: What is left, at least, of the speed that fewer streams have. A full batch has some work of its own.
 LEFT = 0.75
 #: From so many streams on a batch must be worth something: how many times the tokens of one stream.
 MANY, GAIN = 8, 1.25
+#: What is left, at least, of the speed before the loads. A GPU that got warm loses a fifth, not half.
+LASTS = 0.5
 
 
 @check("throughput.aggregate.grows", MUST, spec=CLIFF, family=PERFORMANCE, needs=NEEDS, tier="gate")
@@ -48,6 +54,17 @@ def test_gains(throughput_decode: Measured, throughput_aggregate: Measured) -> N
 
     assert found.high >= GAIN, f"{told}: they are served one after the other"
     need(found.value >= GAIN, f"{told}; {GAIN:g} times is the least")
+
+
+@check("throughput.decode.lasts", MUST, spec=AGE, family=PERFORMANCE, needs=NEEDS, tier="gate")
+def test_lasts(throughput_decode: Measured, throughput_decode_again: Measured) -> None:
+    """One stream is about as fast after the loads as it was before them."""
+    found = times(throughput_decode_again, throughput_decode, "decode-tok-s")
+    told = f"{found.value:.3g} times ({found.low:.3g} to {found.high:.3g}) the tokens per second of before"
+    observe("after the loads", told)
+
+    assert found.high >= LASTS, f"{told}: it slows down with what it has served"
+    need(found.value >= LASTS, f"{told}; {LASTS:g} times is the least")
 
 
 def _aggregates(measured: Measurements) -> list[Measured]:

@@ -57,6 +57,24 @@ def one_after_another(seconds: float, engine: Engine) -> float:
     return seconds * max(len(engine.running), 1)
 
 
+def _tires() -> dict[str, Any]:
+    crowds: list[int] = []
+
+    def slower_then(seconds: float, engine: Engine) -> float:
+        if len(engine.waiting) > MANY:
+            crowds.append(len(engine.waiting))
+        return seconds * 3 if crowds and not engine.waiting else seconds
+
+    return {"step": slower_then}
+
+
+add(
+    "throughput.tires",
+    "Once it had a crowd, every step takes three times as long, until it is started anew.",
+    _tires(),
+    catches=["throughput.decode.lasts"],
+)
+
 slower(
     "throughput.chunked-prefill-hybrid",
     "Chunked prefill on a hybrid model costs nine tenths of the speed.",
