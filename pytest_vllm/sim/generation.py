@@ -93,6 +93,8 @@ class _Chooser:
         self.forced = max(forced)[1] if forced else None
         self.banned = {id_ for id_, bias in sampling.logit_bias.items() if bias <= BANNED}
         self.bad_words = sampling.bad_words
+        spelt = [tokens.encode(text) for word in self.bad_words for text in (word, f" {word.lstrip()}")]
+        self.worded = {ids[0] for ids in spelt if len(ids) == 1}
         self.stops = frozenset(sampling.stop_token_ids)
         self.given = 0
         penalties = (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty - 1)
@@ -118,7 +120,7 @@ class _Chooser:
             return self.forced
         if self.allowed:
             wanted = next(source)
-            usable = [id_ for id_ in self.allowed if id_ not in barred] or self.allowed
+            usable = [id_ for id_ in self.allowed if id_ not in barred | self.worded] or self.allowed
             return wanted if wanted in usable else usable[self.given % len(usable) if self.varies else 0]
         wanted = next(source)
         while wanted in barred or wanted in self.banned:

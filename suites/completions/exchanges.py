@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange, only_if
 
 OPENING = "The capital of France is"
 UNICODE = "Ça va? 東京 👍🏽 naïve—yes:"
 BATCH = ("One two three", "Red green blue yellow")
 BEAMS = 4
+#: Signs that many vocabularies hold as one token.
+RULE = "===="
 HELLOS = " hello hello hello hello hello hello"
 FAVOURITE = "My favourite words are"
 #: Answers at once in one request.
@@ -136,6 +138,14 @@ def completions_stop_unmatched(server: Server, tokenize_word: Recording) -> Requ
     return server.completion("Say", stop=["never " * 12], **_forced(tokenize_word))
 
 
+@exchange("completions.twice")
+def completions_twice(server: Server, tokenize_rule: Recording) -> Request:
+    """A stop string that one token holds several times, where the vocabulary has such a token."""
+    ids = tokenize_rule.ok["tokens"]
+    only_if(len(ids) == 1, f"{RULE!r} is {len(ids)} tokens")
+    return server.completion("Say", allowed_token_ids=ids, max_tokens=4, stop=RULE[0], logprobs=0)
+
+
 @exchange("completions.stop-token")
 def completions_stop_token(server: Server, tokenize_word: Recording) -> Request:
     """The only token that is allowed is also the one that stops."""
@@ -194,6 +204,16 @@ def completions_bias_to_second(
 def completions_pair(server: Server, tokenize_word: Recording, tokenize_other_word: Recording) -> Request:
     """Two tokens are allowed after a prompt that repeats the first."""
     return server.completion(HELLOS, logprobs=0, **_pair(tokenize_word, tokenize_other_word))
+
+
+@exchange("completions.barred")
+def completions_barred(
+    server: Server, tokenize_word: Recording, tokenize_other_word: Recording, completions_pair: Recording
+) -> Request:
+    """The same two tokens, of which the one that was repeated is a bad word."""
+    word = str(completions_pair.ok["choices"][0]["logprobs"]["tokens"][0])
+    only: dict[str, Any] = {"bad_words": [word], "logprobs": 0}
+    return server.completion(HELLOS, expect=None, **only, **_pair(tokenize_word, tokenize_other_word))
 
 
 @exchange("completions.frequency-penalty")

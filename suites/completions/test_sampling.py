@@ -44,6 +44,21 @@ def test_frequency_penalty(completions_pair: Recording, completions_frequency_pe
     assert len(set(penalised)) == 2, f"still one token of two: {penalised}"
 
 
+@check("completions.bad-words", MUST, spec="fault:vllm-project/vllm/pull/31908", needs=FORCED)
+def test_bad_words(
+    completions_pair: Recording, completions_barred: Recording, tokenize_repeated: Recording
+) -> None:
+    """A bad word is not drawn, or bad words are refused by name."""
+    if _refused(completions_barred, "bad_words"):
+        return
+    plain, ids = _tokens(completions_pair), tokenize_repeated.ok["tokens"]
+    allowed = completions_barred.request.json["allowed_token_ids"]
+    only_if(len(ids) == 1 and ids[0] in allowed, f"{plain[0]!r} by itself is other tokens")
+    found = _tokens(completions_barred)
+
+    assert plain[0] not in found, f"the bad word {plain[0]!r} is in {found}"
+
+
 @check("completions.narrowing", MUST, spec=VLLM, needs=["completions", "logprobs"])
 def test_narrowing(narrowing: Case, completions_narrowed: Recording) -> None:
     """What leaves only the best token outdoes any temperature, or is refused by name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Recording, check, need, text_of
+from pytest_vllm import MUST, SHOULD, Recording, check, need, only_if, text_of
 
 SPEC = "openai:completions/create#stop"
 VLLM = "vllm:serving/openai_compatible_server/#completions-api"
@@ -75,6 +75,18 @@ def test_first_wins(completions_stop_list: Recording, completions_forced: Record
     assert text == wanted, f"{whole!r} stopped at {stops} gives {text!r}, not {wanted!r}"
 
 
+@check("completions.stop.twice", MUST, spec="fault:vllm-project/vllm/pull/46113", needs=NEEDS)
+def test_twice(completions_twice: Recording) -> None:
+    """A stop string that a token holds several times cuts the text at the first."""
+    choice, stop = completions_twice.ok["choices"][0], completions_twice.request.json["stop"]
+    token = str(choice["logprobs"]["tokens"][0])
+    only_if(token.count(stop) > 1, f"the token is {token!r}")
+
+    assert text_of(choice) == token.partition(stop)[0], (
+        f"{token!r} stopped at {stop!r} gives {text_of(choice)!r}"
+    )
+
+
 @check("completions.stop.unmatched", MUST, spec="fault:vllm-project/vllm/issues/14170", needs=NEEDS)
 def test_unmatched(completions_stop_unmatched: Recording, completions_forced: Recording) -> None:
     """A stop string that never comes changes nothing and holds no text back."""
@@ -90,6 +102,16 @@ def test_token(completions_stop_token: Recording) -> None:
     used, reason = body["usage"]["completion_tokens"], body["choices"][0]["finish_reason"]
 
     assert (used, reason) == (1, "stop"), f"{used} tokens, finish_reason {reason!r}"
+
+
+@check("completions.stop.token-hidden", MUST, spec="fault:vllm-project/vllm/pull/55483", needs=NEEDS)
+def test_token_hidden(completions_stop_token: Recording, completions_forced: Recording) -> None:
+    """The token that stopped a completion is not part of its text."""
+    _whole(completions_forced)
+    choice = completions_stop_token.ok["choices"][0]
+    need(choice["finish_reason"] == "stop", f"finish_reason is {choice['finish_reason']!r}")
+
+    assert not text_of(choice), f"stopped by its first token, the text is {text_of(choice)!r}"
 
 
 @check("completions.stop.token-reason", MUST, spec=VLLM, needs=NEEDS)

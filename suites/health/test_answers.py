@@ -42,6 +42,17 @@ def test_complete(vllm_recordings: Recordings) -> None:
     need(not late, f"{len(late)} of {len(asked)} answers did not come in time: {'; '.join(late[:3])}")
 
 
+@check("answers.plain", MUST, spec="rfc9110:section-12.5.3", exchanges=("health.", "*"))
+def test_plain(vllm_recordings: Recordings) -> None:
+    """No answer is compressed: the requests say that they take none that is."""
+    answered = [one for one in vllm_recordings.of("") if one.status is not None]
+    need(answered, "no request was answered")
+    coded = [(one, one.header("content-encoding")) for one in answered if one.header("content-encoding")]
+    wrong = [f"{one.key}: {coding}" for one, coding in coded if coding.strip().lower() != "identity"]
+
+    assert not wrong, f"{len(wrong)} of {len(answered)} answers are compressed: {'; '.join(wrong[:3])}"
+
+
 def _due(one: Recording) -> bool:
     """Whether an answer was due: its client stayed, and gave it all the time of the run."""
     stayed = not one.aborted and one.request.abort_after is None and one.request.timeout is None

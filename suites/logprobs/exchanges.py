@@ -118,6 +118,13 @@ def logprobs_most_completion(server: Server) -> Request:
     return server.completion(OPENING, max_tokens=2, logprobs=MOST, expect=None)
 
 
+@exchange("logprobs.echo-ids")
+def logprobs_echo_ids(server: Server) -> Request:
+    """An echoed prompt with log probabilities, and with the ids of all tokens."""
+    only_if(server.takes("/v1/completions", "return_token_ids"), "this version returns no token ids")
+    return server.completion(OPENING, max_tokens=1, logprobs=1, echo=True, return_token_ids=True)
+
+
 @exchange("logprobs.echo-stream")
 def logprobs_echo_stream(server: Server) -> Request:
     """The prompt's own log probabilities, streamed, and those of an answer of several tokens."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange, only_if
 
 PATH = "/v1/messages"
 COUNT = "/v1/messages/count_tokens"
@@ -16,6 +16,8 @@ QUESTION = "Count from one to a hundred."
 RULE = "Answer in one short sentence, and in English."
 TOKENS, ROOM = 12, 640
 WORD = "heron"
+#: How the templates of several families switch thinking on.
+THINK = {"enable_thinking": True, "thinking": True}
 TOOL = "note_bird"
 ARGUMENTS = {"bird": WORD}
 
@@ -91,6 +93,19 @@ def stop_of(whole: Recording) -> str:
     text = "".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text").strip()
     begin = max(len(text) // 2 - 2, 1)
     return text[begin : begin + 5] or "the"
+
+
+@exchange("messages.thinking", alone=True)
+def messages_thinking(server: Server) -> Request:
+    """The question, with thinking switched on; some templates and versions refuse the switch."""
+    return say(server, max_tokens=TOKENS, chat_template_kwargs=THINK, expect=None)
+
+
+@exchange("messages.thinking-stream", alone=True)
+def messages_thinking_stream(server: Server, messages_thinking: Recording) -> Request:
+    """The same, streamed."""
+    only_if(messages_thinking.status == 200, "the switch is refused")
+    return say(server, max_tokens=TOKENS, chat_template_kwargs=THINK, stream=True, expect=None)
 
 
 @exchange("messages.parts")

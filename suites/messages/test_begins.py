@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, Recording, Recordings, Server, check, need
+from pytest_vllm import MUST, Recording, Recordings, Server, check, need, only_if
 
 from .blocks import events, kind, listed, streams
 
@@ -88,3 +88,21 @@ def _empty(block: object) -> bool:
         isinstance(block.get(name), str) and block[name] for name in ("id", "name")
     )
     return named and all(block.get(name) == value for name, value in begun.items())
+
+
+@check(
+    "messages.stream.thinking",
+    MUST,
+    spec="fault:vllm-project/vllm/pull/50594",
+    needs=("messages", "stream", "reasoning"),
+)
+def test_thinking(messages_thinking: Recording, messages_thinking_stream: Recording) -> None:
+    """A stream puts reasoning into a block of its own where the whole answer does."""
+    only_if(messages_thinking.status == 200, f"the switch is refused: {messages_thinking.text[:120]}")
+    whole = [block.get("type") for block in messages_thinking.ok.get("content") or ()]
+    only_if(whole[:1] == ["thinking"], f"the whole answer is made of {whole}")
+    begun = [one.get("content_block") or {} for one in events(messages_thinking_stream)]
+    kinds = [block["type"] for block in begun if "type" in block]
+    need(kinds, "the stream begins no block")
+
+    assert kinds[0] == "thinking", f"the whole answer begins with thinking, the stream with {kinds[0]}"

@@ -10,6 +10,7 @@ from .answers import CHAT, COMPLETIONS, MESSAGES, answer_of
 from .counting import kind_of, questions
 from .likeness import as_chat
 from .sameness import across, unexplained
+from .written import called, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 COUNTS = "/v1/messages/count_tokens"
 #: Requests at most that are asked once more for their candidates.
 EXPLAINED = 24
+#: Answers at most whose tokens are read back.
+READ_BACK = 60
 
 
 @exchange("oracle.count", afterwards=True)
@@ -60,6 +63,17 @@ def explaining(server: Server, recorded: Sequence[Recording]) -> Iterator[Reques
         if path in (CHAT, COMPLETIONS):
             listing = {"logprobs": True, "top_logprobs": 5} if path == CHAT else {"logprobs": 5}
             yield server.post(path, {**asked, **listing}, expect=None)
+
+
+@exchange("oracle.written", afterwards=True)
+def oracle_written(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
+    """What tokens say whose ids an answer gives, by the server's own tokenizer."""
+    said = [answer for one in recorded if (answer := answer_of(one))]
+    ids = dict.fromkeys(
+        choice.ids for one in said for choice in (*shown(one, server), *called(one)) if choice.ids
+    )
+    for some in [*ids][:READ_BACK]:
+        yield server.post("/detokenize", {"tokens": [*some]}, expect=None)
 
 
 #: The same question so often that a fault of one answer in 50 shows with a probability of 95 %, and of one in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Case, Request, Server, cases, exchange
+from pytest_vllm import Case, Request, Server, cases, exchange, only_if
 
 QUERY = "Where does the cat sleep?"
 BEST = 2
@@ -52,6 +52,14 @@ def ranking_alone(server: Server, ranked_alone: Case) -> Request:
 def ranking_spelled(server: Server, ranking_route: Case) -> Request:
     """The same by another address of the route, which not every version has."""
     return ranked(server, *DOCUMENTS, path=ranking_route["path"], expect=None)
+
+
+@exchange("ranking.unlimited")
+def ranking_unlimited(server: Server) -> Request:
+    """The same with a limit for tokens that no pair reaches: that of the context."""
+    only_if(server.max_model_len or 0, "how long the context is, is not known")
+    body = {"query": QUERY, "documents": [*DOCUMENTS], "truncate_prompt_tokens": server.max_model_len}
+    return server.post("/rerank", body, expect=None)
 
 
 @exchange("ranking.score")

@@ -99,6 +99,18 @@ def test_routes(ranking_route: Case, ranking_spelled: Recording, ranking_mixed: 
     assert not wrong, f"/rerank and {ranking_route['path']}: {'; '.join(wrong)}"
 
 
+@check("ranking.unlimited", MUST, spec="fault:Tencent/WeKnora/pull/2160", needs=RANKS)
+def test_unlimited(ranking_unlimited: Recording, ranking_mixed: Recording) -> None:
+    """A limit for tokens that no pair reaches changes no relevance."""
+    ranking_unlimited.answered()
+    status = ranking_unlimited.status
+    only_if(status != 400, f"this server takes no limit: {ranking_unlimited.text[:120]}")
+    assert status == 200, f"with truncate_prompt_tokens: {status} {ranking_unlimited.text[:120]}"
+    wrong = apart(told(ranking_mixed), told(ranking_unlimited))
+
+    assert not wrong, f"without a limit and with: {'; '.join(wrong)}"
+
+
 @check("ranking.like-scores", MUST, spec=SPEC, needs=("rerank", "score"))
 def test_like_scores(ranking_mixed: Recording, ranking_score: Recording) -> None:
     """A document's relevance is its score."""

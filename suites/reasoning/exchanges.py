@@ -67,8 +67,9 @@ def reasoning_default(server: Server) -> Request:
 
 @exchange("reasoning.plain", alone=True)
 def reasoning_plain(server: Server, reasoning_switch: Recording) -> Request:
-    """A question that takes a moment's thought."""
-    return ask(server, reasoning_switch)
+    """A question that takes a moment's thought, with the ids of what is thought and said."""
+    ids = {"return_token_ids": True} if server.takes("/v1/chat/completions", "return_token_ids") else {}
+    return ask(server, reasoning_switch, **ids)
 
 
 @exchange("reasoning.plain-response")
@@ -199,6 +200,28 @@ def history(server: Server, thoughts: dict[str, str]) -> Request:
         {"role": "tool", "tool_call_id": "abcdE1234", "content": "told"},
     ]
     return server.chat(messages, max_tokens=1, tools=[ADD])
+
+
+def after_result(server: Server, switch: Recording, **more: Any) -> Request:
+    """The conversation to go on with, for so few tokens that its reasoning does not end."""
+    built = history(server, {}).json
+    given = {"max_tokens": 2 * FEW, **think(switch), **more}
+    return server.chat(built["messages"], tools=[ADD], expect=None, **given)
+
+
+@exchange("reasoning.after-result", alone=True)
+def reasoning_after_result(server: Server, reasoning_switch: Recording) -> Request:
+    """Thoughts about what a tool said."""
+    return after_result(server, reasoning_switch)
+
+
+@exchange("reasoning.after-result-stream", alone=True)
+def reasoning_after_result_stream(
+    server: Server, reasoning_switch: Recording, reasoning_after_result: Recording
+) -> Request:
+    """The same, streamed."""
+    del reasoning_after_result
+    return after_result(server, reasoning_switch, stream=True, stream_options=USAGE)
 
 
 @exchange("reasoning.history.none")

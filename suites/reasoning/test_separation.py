@@ -171,3 +171,21 @@ def test_two(vllm_recordings: Recordings) -> None:
     wrong = [f"{one.key}: content {clip(one.content, 60)}" for one in told if not one.thoughts]
 
     assert not wrong, f"a choice without reasoning: {listed(wrong)}"
+
+
+@check(
+    "reasoning.after-result",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/39885",
+    needs=("reasoning", "tools", "stream"),
+)
+def test_after_result(reasoning_after_result: Recording, reasoning_after_result_stream: Recording) -> None:
+    """After a tool's result a stream keeps reasoning apart, as the whole answer does."""
+    only_if(reasoning_after_result.status != 400, "this template takes no such conversation")
+    whole, stream = said(reasoning_after_result), said(reasoning_after_result_stream)
+    only_if(whole.thoughts and not whole.content, "the whole answer does not begin with reasoning")
+    need(stream.thoughts or stream.content, "the stream said nothing")
+
+    said_so = f"the whole answer thinks {clip(whole.thoughts)}"
+
+    assert not stream.content, f"streamed as text: {clip(stream.content)}; {said_so}"

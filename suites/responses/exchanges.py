@@ -181,6 +181,13 @@ def responses_call_stream(server: Server, tools_thinking_off: Recording) -> Requ
     return call_request(server, tools_thinking_off, stream=True)
 
 
+@exchange("responses.uncalled")
+def responses_uncalled(server: Server, tools_thinking_off: Recording) -> Request:
+    """The same call, forbidden."""
+    given: dict[str, Any] = {"tools": [tool()], "tool_choice": "none", "max_output_tokens": 64}
+    return ask(server, f"Call {TOOL} with the bird {WORD}.", **given, **calm(server, tools_thinking_off))
+
+
 def two_request(server: Server, switch: Recording, **more: Any) -> Request:
     """Two calls are asked for, neither is forced."""
     names = ("weather_in_oslo", "weather_in_paris")
@@ -248,6 +255,20 @@ def responses_thinking_stream(server: Server) -> Request:
 def responses_continued(server: Server, responses_stored: Recording) -> Request:
     """The same again, after that answer."""
     before = responses_stored.ok["id"]
+    return ask(server, "Hi", max_output_tokens=FEW, previous_response_id=before, expect=None)
+
+
+@exchange("responses.stored-instructed")
+def responses_stored_instructed(server: Server) -> Request:
+    """An answer under long instructions, to be kept; some templates refuse those."""
+    given = {"instructions": " ".join([RULE] * 6), "max_output_tokens": FEW, "store": True}
+    return ask(server, "Hi", expect=None, **given)
+
+
+@exchange("responses.continued-instructed")
+def responses_continued_instructed(server: Server, responses_stored_instructed: Recording) -> Request:
+    """The same again, after that answer and without instructions."""
+    before = responses_stored_instructed.ok["id"]
     return ask(server, "Hi", max_output_tokens=FEW, previous_response_id=before, expect=None)
 
 

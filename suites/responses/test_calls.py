@@ -37,6 +37,15 @@ def test_item(vllm_server: Server, responses_call: Recording) -> None:
     assert all(item.get("call_id") for item in made), f"no call_id: {made!r:.160}"
 
 
+@check("responses.call.none", MUST, spec="fault:vllm-project/vllm/issues/33966", needs=NEEDS)
+def test_none(vllm_server: Server, responses_uncalled: Recording) -> None:
+    """With the tool choice "none" no function is called."""
+    applies(vllm_server, "0.32.0", "is known to heed this choice")
+    made = items(responses_uncalled.ok, "function_call")
+
+    assert not made, f"called: {made!r:.160}"
+
+
 @check("responses.call.arguments", MUST, spec=SPEC, needs=NEEDS)
 def test_arguments(vllm_server: Server, responses_call: Recording) -> None:
     """The arguments of a call are what its schema allows, as JSON."""

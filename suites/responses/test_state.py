@@ -7,6 +7,8 @@ from pytest_vllm import MUST, Recording, Server, check, need, only_if
 SPEC = "openai:responses/create"
 NEEDS = ("responses",)
 CALLS = (*NEEDS, "tools", "tools.required")
+#: Tokens by which two answers of four tokens, taken back as history, may differ.
+KEPT = 16
 STORE = "responses are not stored (VLLM_ENABLE_RESPONSES_API_STORE)"
 
 
@@ -18,6 +20,32 @@ def test_counted(responses_stored: Recording, responses_continued: Recording) ->
     second = responses_continued.ok["usage"]["input_tokens"]
 
     assert second > first, f"{second} input tokens after a turn of {first}, for the same question"
+
+
+@check("responses.state.instructions", MUST, spec=f"{SPEC}#instructions", needs=NEEDS)
+def test_instructions(
+    vllm_server: Server,
+    responses_stored: Recording,
+    responses_stored_instructed: Recording,
+    responses_continued: Recording,
+    responses_continued_instructed: Recording,
+) -> None:
+    """Instructions hold for one response: what goes on from it does not have them."""
+    only_if(responses_continued.status not in (400, 404), STORE)
+    only_if(vllm_server.at_least("0.32.0"), "before 0.32 instructions of the turn before may stay")
+    only_if(responses_stored_instructed.status != 400, "this template takes no instructions")
+    rows = (
+        responses_stored,
+        responses_stored_instructed,
+        responses_continued,
+        responses_continued_instructed,
+    )
+    plain, instructed, after, behind = (one.ok["usage"]["input_tokens"] for one in rows)
+    need(instructed - plain > 2 * KEPT, "the instructions are too short to decide it")
+
+    assert behind - after <= KEPT, (
+        f"{after} input tokens after a plain turn, {behind} after an instructed one"
+    )
 
 
 @check("responses.background.queued", MUST, spec=f"{SPEC}#background", needs=NEEDS)

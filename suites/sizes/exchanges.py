@@ -153,7 +153,8 @@ def sizes_talk_count(server: Server, talk: Case) -> Request:
 @exchange("sizes.agent")
 def sizes_agent(server: Server) -> Request:
     """A conversation of forty turns and more with twelve tool results; some templates refuse it."""
-    return server.chat(chat_agent(), tools=[chat_tool()], max_tokens=1, expect=None)
+    ids = {"return_token_ids": True} if server.takes("/v1/chat/completions", "return_token_ids") else {}
+    return server.chat(chat_agent(), tools=[chat_tool()], max_tokens=1, expect=None, **ids)
 
 
 @exchange("sizes.agent-count")

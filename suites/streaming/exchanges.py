@@ -89,6 +89,13 @@ def streaming_stop(server: Server, streaming_completion_again: Recording) -> Req
     )
 
 
+@exchange("streaming.stop-unmatched", alone=True)
+def streaming_stop_unmatched(server: Server, streaming_completion_again: Recording) -> Request:
+    """The same, streamed, with a stop string that never comes and is longer than the answer."""
+    del streaming_completion_again
+    return server.completion(PROMPT, max_tokens=TOKENS, ignore_eos=True, stream=True, stop=["never " * 12])
+
+
 def stop_of(whole: Recording) -> str:
     """The middle five characters of a completion's text."""
     text = str(whole.ok["choices"][0]["text"])

@@ -57,6 +57,24 @@ def test_stop_no_leak(streaming_completion_again: Recording, streaming_stop: Rec
     assert text == before, f"stopped by {stop!r}, streamed {text!r}, the text before it is {before!r}"
 
 
+@check(
+    "stream.stop.unmatched", MUST, spec="fault:vllm-project/vllm/pull/8468", needs=("stream", "completions")
+)
+def test_stop_unmatched(
+    streaming_completion_whole: Recording,
+    streaming_completion_again: Recording,
+    streaming_stop_unmatched: Recording,
+) -> None:
+    """A stream with a stop string that never comes holds its text to the last letter."""
+    wholes = (streaming_completion_whole, streaming_completion_again)
+    first, again = (one.ok["choices"][0]["text"] for one in wholes)
+    need(first == again, "the server does not repeat its own greedy answers")
+    text = joined(streaming_stop_unmatched)
+    need(finishes(streaming_stop_unmatched) == ["length"], "the stream did not use up its tokens")
+
+    assert not (len(text) < len(again) and again.startswith(text)), f"it ends {text[-40:]!r}, whole {again!r}"
+
+
 def with_logprobs(stream: Recording) -> list[tuple[str, list[float]]]:
     """Each piece of text with the log probabilities that came along."""
     found = []

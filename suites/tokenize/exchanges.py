@@ -43,6 +43,19 @@ def tokenize_word(server: Server) -> Request:
     return _text(server, " hello")
 
 
+@exchange("tokenize.rule")
+def tokenize_rule(server: Server) -> Request:
+    """Four equal signs, which are one token in many vocabularies."""
+    return server.post("/tokenize", {"prompt": "====", "add_special_tokens": False})
+
+
+@exchange("tokenize.repeated")
+def tokenize_repeated(server: Server, completions_pair: Recording) -> Request:
+    """The token that the completions suite sees repeated, as a word by itself."""
+    word = str(completions_pair.ok["choices"][0]["logprobs"]["tokens"][0])
+    return _text(server, word)
+
+
 @exchange("tokenize.other-word")
 def tokenize_other_word(server: Server) -> Request:
     """A second word."""

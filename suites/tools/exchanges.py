@@ -17,14 +17,17 @@ from .requests import (
     OFF,
     ask,
     calm,
+    crowd,
     long_request,
     ping_request,
     result_request,
     room,
     sentence_and_call,
     two_cities,
+    unused_request,
     value_request,
     weather_request,
+    with_ids,
     words_request,
 )
 from .tools import PING, WEATHER, many, named, oslo, paris, ping, weather
@@ -143,11 +146,6 @@ def tools_forced_many(server: Server, tools_thinking_off: Recording) -> Request:
     return ask(server, tools_thinking_off, f"Call {WEATHER}.", many(crowd(server)), named(WEATHER))
 
 
-def crowd(server: Server) -> int:
-    """How many tools to offer at once."""
-    return max(4, min(64, (server.max_model_len or 4096) // 200))
-
-
 @exchange("tools.cut.forced")
 def tools_cut_forced(
     server: Server, cut_at: Case, forced_choice: Case, tools_thinking_off: Recording
@@ -195,7 +193,7 @@ def tools_auto_empty_stream(server: Server, tools_thinking_off: Recording) -> Re
 @exchange("tools.auto.value")
 def tools_auto_value(server: Server, auto_value: Case, tools_thinking_off: Recording) -> Request:
     """A call with one known value, made by the model in its own format."""
-    return value_request(server, tools_thinking_off, auto_value, "auto")
+    return value_request(server, tools_thinking_off, auto_value, "auto", **with_ids(server))
 
 
 @exchange("tools.auto.value-stream")
@@ -274,6 +272,18 @@ def tools_auto_words_stream(
     """The same, streamed."""
     del tools_auto_words_again
     return sentence_and_call(server, tools_thinking_off, streams=True)
+
+
+@exchange("tools.unused", alone=True)
+def tools_unused(server: Server, tools_thinking_off: Recording) -> Request:
+    """A question for which the tool that is offered is of no use."""
+    return unused_request(server, tools_thinking_off)
+
+
+@exchange("tools.unused-stream", alone=True)
+def tools_unused_stream(server: Server, tools_thinking_off: Recording) -> Request:
+    """The same, streamed."""
+    return unused_request(server, tools_thinking_off, streams=True)
 
 
 @exchange("tools.none.weather")
@@ -386,4 +396,4 @@ def tools_result_long(server: Server) -> Request:
 def tools_result_used(server: Server, tools_thinking_off: Recording) -> Request:
     """A conversation that a result ends, with room for an answer."""
     given = {"max_tokens": room(server, tools_thinking_off), **calm(server, tools_thinking_off)}
-    return result_request(server, "-7 degrees Celsius and light snow", **given)
+    return result_request(server, "-7 degrees Celsius and light snow", **given, **with_ids(server))

@@ -66,6 +66,11 @@ def weather_request(server: Server, switch: Recording, case: Case | str, **more:
     return ask(server, switch, text, [weather], choice_of(case, WEATHER), **more)
 
 
+def unused_request(server: Server, switch: Recording, **more: Any) -> Request:
+    """A question that no tool answers, so that the model answers it in words."""
+    return ask(server, switch, "Say good morning in French.", [weather], "auto", max_tokens=12, **more)
+
+
 def words_request(server: Server, switch: Recording, **more: Any) -> Request:
     """A question that a tool could answer, with the tool forbidden."""
     text = "Explain in two sentences what weather is."
@@ -75,6 +80,16 @@ def words_request(server: Server, switch: Recording, **more: Any) -> Request:
 def ping_request(server: Server, switch: Recording, case: Case | str, **more: Any) -> Request:
     """A call that takes no arguments."""
     return ask(server, switch, f"Call {PING}.", [ping], choice_of(case, PING), **more)
+
+
+def crowd(server: Server) -> int:
+    """How many tools to offer at once."""
+    return max(4, min(64, (server.max_model_len or 4096) // 200))
+
+
+def with_ids(server: Server) -> dict[str, Any]:
+    """The ids of what is generated, by which the text as the model wrote it is read back."""
+    return {"return_token_ids": True} if server.takes("/v1/chat/completions", "return_token_ids") else {}
 
 
 def value_request(server: Server, switch: Recording, case: Case, choice: str, **more: Any) -> Request:

@@ -99,3 +99,19 @@ def test_single_parity(tools_auto_single: Recording, tools_auto_single_stream: R
     need(whole.calls or stream.calls, "the model made no call")
 
     assert len(whole.calls) == len(stream.calls), f"streamed {len(stream.calls)}, whole {len(whole.calls)}"
+
+
+@check(
+    "tools.unused.begin",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/30866",
+    needs=("tools", "stream"),
+)
+def test_unused(tools_unused: Recording, tools_unused_stream: Recording) -> None:
+    """A stream that calls no tool holds its text from the first word on."""
+    whole, stream = answer(tools_unused), answer(tools_unused_stream)
+    only_if(not (whole.calls or stream.calls), "the model called a tool that is of no use")
+    said, streamed = (f"{one.reasoning}{one.content}".lstrip() for one in (whole, stream))
+    lost = len(streamed) < len(said) and said.endswith(streamed.strip())
+
+    assert not lost, f"streamed {streamed!r}, whole {said!r}"

@@ -162,6 +162,15 @@ def test_duration(transcription_verbose: Recording, transcription_long: Recordin
         assert abs(seconds - sent) <= ROUNDED, f"{recording.key}: {sent} s were sent, {told!r} are told"
 
 
+@check("transcription.times.number", MUST, spec="fault:vllm-project/vllm/issues/49068", needs=NEEDS)
+def test_number(vllm_server: Server, transcription_verbose: Recording) -> None:
+    """The duration of a recording is a number, which typed clients read."""
+    only_if(vllm_server.at_least("0.28.0"), "before 0.28 vLLM writes the duration as a text")
+    duration = timed(transcription_verbose).get("duration")
+
+    assert isinstance(duration, int | float), f"duration is {duration!r}"
+
+
 @check("transcription.times.order", MUST, spec=CHUNKS, needs=NEEDS, exchanges=BOTH)
 def test_order(vllm_recordings: Recordings) -> None:
     """Segments begin one after the other, and end after they began."""

@@ -168,6 +168,21 @@ def vision_several(server: Server, vision_third: Recording) -> Request:
     return shown(server, picture(SIDE, SIDE), picture(640, 448, COLOURS["blue"]))
 
 
+@exchange("vision.pair")
+def vision_pair(server: Server) -> Request:
+    """Two pictures of one size; a server may allow one at a time."""
+    two = [picture(SIDE, SIDE, COLOURS[name]) for name in ("blue", "red")]
+    return shown(server, *two, expect=None, **weighed(server))
+
+
+@exchange("vision.pair-turned")
+def vision_pair_turned(server: Server, vision_pair: Recording) -> Request:
+    """The same pictures in the other order."""
+    del vision_pair
+    two = [picture(SIDE, SIDE, COLOURS[name]) for name in ("red", "blue")]
+    return shown(server, *two, expect=None, **weighed(server))
+
+
 @exchange("vision.tokenized")
 def vision_tokenized(server: Server) -> Request:
     """The tokens of a question with a picture, which not every version tells."""

@@ -32,6 +32,15 @@ def test_cached(vision_third: Recording, vision_other: Recording) -> None:
     )
 
 
+@check("vision.mixed-up.order", MUST, spec="fault:vllm-project/vllm/pull/36708", needs=NEEDS)
+def test_order(vision_pair: Recording, vision_pair_turned: Recording) -> None:
+    """Two pictures in the other order are another prompt."""
+    only_if(vision_pair.status != 400, f"two pictures are refused: {vision_pair.text[:120]}")
+    (text, here), (_, there) = answer(vision_pair), answer(vision_pair_turned)
+
+    assert here != there, f"in both orders {text!r:.60}, every log probability the same"
+
+
 @check("vision.mixed-up.colours", MUST, spec=MIXED, needs=NEEDS, exchanges=("vision.named[",))
 def test_colours(vllm_recordings: Recordings) -> None:
     """Pictures of one size that differ in colour alone are told apart."""

@@ -153,6 +153,7 @@ COMPLETIONS = [
     Break("completions.stop.first-wins", like("completions.forced", "completions.stop-list"), "the late one"),
     Break("completions.stop.unmatched", edited("completions.stop-unmatched", said(" hello")), "held back"),
     Break("completions.stop.token", like("completions.forced", "completions.stop-token"), "ignored"),
+    Break("completions.stop.token-hidden", edited("completions.stop-token", said(" hello")), "shown"),
     Break("completions.stop.token-reason", edited("completions.stop-token", first(stop_reason=None)), "none"),
     Break("completions.allowed-token-ids", edited("completions.forced", _drawn("a", "b")), "ignored"),
     Break(

@@ -27,7 +27,13 @@ KNOWN = {
 }
 
 #: Checks of requests that are newer than the recordings of the real server.
-NEWER = {"completions.drawn.crowd", "completions.min-tokens.exact", "completions.seed.crowd"}
+NEWER = {
+    "completions.bad-words",
+    "completions.drawn.crowd",
+    "completions.min-tokens.exact",
+    "completions.seed.crowd",
+    "completions.stop.twice",
+}
 
 #: A defect that more checks than this see is noticed, not diagnosed.
 UNRELATED = 10

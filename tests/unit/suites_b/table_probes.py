@@ -61,6 +61,13 @@ HEALTH = [
         ),
         ("health.work-undisturbed", "answers.complete"),
     ),
+    Break(
+        "an answer is compressed unasked",
+        changed(
+            one("health.models"), lambda r: r.with_response(headers=(*r.headers, ("content-encoding", "br")))
+        ),
+        ("answers.plain",),
+    ),
 ]
 
 SECURITY = [

@@ -49,9 +49,10 @@ NEWER = {
     "metrics.accounts.requests",
     "security.key.exact",
     "security.key.scheme-case",
+    "stream.stop.unmatched",
 }
 #: Stand in the folder of another area: they judge every answer, wherever it comes from.
-OF_ALL = ("answers.whole", "answers.complete")
+OF_ALL = ("answers.whole", "answers.complete", "answers.plain")
 PREFIX = {"streaming": "stream"}
 BREAKS = {
     "streaming": [*STREAMING, *ISOLATION],

@@ -357,3 +357,25 @@ add(
     catches=["vision.alive"],
     **AREA,
 )
+
+
+def _turned() -> Callable[..., Any]:
+    first: dict[tuple[bytes, ...], Any] = {}
+
+    def answered(body: Any, exchange: Exchange) -> Any:
+        sent = _DATA.findall(json.dumps(exchange.body).encode()) if sees(exchange.body) else []
+        if len(sent) > 1 and isinstance(body, dict) and "choices" in body:
+            body["choices"] = first.setdefault(tuple(sorted(sent)), body["choices"])
+        return body
+
+    return answered
+
+
+add(
+    "vision.order-ignored",
+    "Two pictures in the other order are answered as in the first one.",
+    {"json": only(HERE, remembering(_turned)), **LIVE},
+    faults=["vllm-project/vllm#36708"],
+    catches=["vision.mixed-up.order"],
+    **AREA,
+)
