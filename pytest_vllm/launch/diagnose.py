@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_vllm.launch.protocol import Exit
 
 LAST_LINES = 20
-_AROUND = 2
+_AROUND, _BROKEN = 2, 4
 _WIDEST, _ALIKE = 400, 60
 _WORD = re.compile(r"[\w.-]+")
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -89,7 +89,7 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     if kind is None and found is not None and only_warns(found.line):
         unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
         found = None if unknown or _went_on(texts, found.number) else found
-    return kind or found or _by_area(texts, errors, phase)
+    return kind or found or _by_broken(errors) or _by_area(texts, errors, phase)
 
 
 def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, follower: Found) -> Found | None:
@@ -189,6 +189,17 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
     if found is None or (said is not None and said.number < found.number):
         found = said or found
     return found or (_where_it_hangs(lines) if hung else None)
+
+
+def _by_broken(errors: Sequence[Raised]) -> Found | None:
+    """A cause whose words a terminal, or a page, broke into several lines."""
+    for one in errors:
+        if not one.wrapper and "\n" in one.text:
+            whole = f"{one.error}: {' '.join(one.text.splitlines()[:_BROKEN])}"
+            found = next(_matches(one.number, whole, ran=True), None)
+            if found is not None and not found.cause.symptom:
+                return found
+    return None
 
 
 def _why_not_loaded(lines: Sequence[str]) -> Found | None:

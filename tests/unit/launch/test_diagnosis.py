@@ -143,6 +143,32 @@ def test_what_follows_names_no_cause() -> None:
     assert "ZeroDivisionError" in found.quoted[0][1]
 
 
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (
+            "nvidia-smi: error while loading shared libraries: libx.so.1: cannot open shared object file",
+            "library-missing",
+        ),
+        ("terminate called after throwing an instance of 'std::length_error'", "crashed"),
+        (
+            "ERROR ||NEURON_CC_WRAPPER||: Compilation failed for /tmp/model.hlo.pb after 0 retries.",
+            "compile-failed",
+        ),
+    ],
+)
+def test_a_helper_that_failed_is_not_why_a_server_died(line: str, cause: str) -> None:
+    """Alone it is the best that is known; of an error that nothing explains it says nothing."""
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/v/vllm/v1/worker/gpu_model_runner.py", line 691, in load_model',
+        "ZeroDivisionError: division by zero",
+    ]
+
+    assert diagnose([line]).cause == cause
+    assert diagnose([line, *raised]).cause == "fault-in-runner"
+
+
 def test_healthy_log() -> None:
     """A good start has no fault."""
     assert diagnose(lines_of(FOLDER / "healthy.log")).sure is Sure.NO_FAULT
