@@ -109,8 +109,12 @@ class Run(Branches, BuiltIns):
         flags = "".join(word for word in words[1:] if word.startswith("-"))
         export = (words[0] == "export" and "n" not in flags) or "x" in flags
         for child in node.children[1:]:
+            name = self.script.text(child).partition("=")[0].rstrip("+")
+            if "A" in flags and isinstance(self.state.values.get(name), tuple):
+                what = f"{name} is a list already: bash breaks off at `{words[0]} -A`"
+                raise self.origin.problem(self.script.line(node), what, "give the vllm serve line")
             if words[0] in ("local", "declare", "typeset") and "g" not in flags:
-                self._keep(self.script.text(child).partition("=")[0].rstrip("+"))
+                self._keep(name)
             if child.type == "variable_assignment":
                 self._assign(child, export=export)
             elif child.type in ("variable_name", "word") and not self.script.text(child).startswith("-"):

@@ -23,6 +23,11 @@ VLLM = "image: vllm/vllm-openai:v0.32.0"
 PROBLEMS = {
     "an empty file": ("a.yaml", "\n \n", f": the file is empty; name {FORMS}"),
     "a text of something else": ("a.txt", "hello\n", f": nothing here starts vLLM; name {FORMS}"),
+    "an array that becomes another kind of array": (
+        "a.sh",
+        "L=(x y)\nfor B in a b; do\n  declare -A L=([a]=1)\ndone\nvllm serve $B\n",
+        ":3: L is a list already: bash breaks off at `declare -A`; give the vllm serve line",
+    ),
     "a YAML of something else": (
         "a.yaml",
         "scrape_configs: []\n",
