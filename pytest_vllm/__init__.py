@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pytest_vllm.decide.baseline import Baseline
     from pytest_vllm.decide.verdict import Family
     from pytest_vllm.declare.answers import (
+        listed,
         near_tie,
         not_json,
         parting,
@@ -116,6 +117,7 @@ __all__ = [
     "eval_set",
     "exchange",
     "growth",
+    "listed",
     "measurement",
     "near_tie",
     "need",
@@ -179,6 +181,7 @@ _HOMES = {
     "exchange": "face.decorators",
     "growth": "measure.growth",
     "measurement": "face.decorators",
+    "listed": "declare.answers",
     "near_tie": "declare.answers",
     "not_json": "declare.answers",
     "objection": "declare.explorations",

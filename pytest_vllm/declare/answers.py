@@ -120,3 +120,10 @@ def near_tie(entries: Sequence[Mapping[str, Any]], one: str, other: str, gap: fl
             tied = tuple(top["token"] for top in entry["top_logprobs"] if top["logprob"] >= best - gap)
             return one.startswith(tied, begin) and other.startswith(tied, begin)
     return False
+
+
+def listed(faults: Iterable[str], most: int = 4) -> str:
+    """Faults for one line of a report, cut after some: `a; b; c; d … and 3 more`."""
+    rows = list(faults)
+    more = f" … and {len(rows) - most} more" if len(rows) > most else ""
+    return "; ".join(rows[:most]) + more

@@ -8,6 +8,7 @@ from pytest_vllm import (
     Recordings,
     Server,
     check,
+    listed,
     need,
     not_json,
     only_if,
@@ -15,7 +16,7 @@ from pytest_vllm import (
 )
 
 from .exchanges import TEXTS
-from .vectors import answers, listed, rows, vectors
+from .vectors import answers, rows, vectors
 
 SPEC = "openai:embeddings/object"
 NEEDS = ("embeddings",)

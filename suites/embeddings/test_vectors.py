@@ -11,13 +11,14 @@ from pytest_vllm import (
     Recordings,
     Server,
     check,
+    listed,
     need,
     not_json,
     only_if,
 )
 
 from .exchanges import LETTERS, LIKE, LONG, OTHER, SHORT, TEXTS
-from .vectors import answers, length, likeness, listed, rows, vector, vectors
+from .vectors import answers, length, likeness, rows, vector, vectors
 
 SPEC = "openai:embeddings/object"
 NEEDS = ("embeddings",)

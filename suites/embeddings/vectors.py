@@ -8,7 +8,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pytest_vllm import Recording, Recordings
 
@@ -55,10 +55,3 @@ def likeness(left: Sequence[float], right: Sequence[float]) -> float:
     if len(left) != len(right) or not length(left) or not length(right):
         return 0.0
     return sum(a * b for a, b in zip(left, right, strict=True)) / (length(left) * length(right))
-
-
-def listed(faults: Iterable[str], most: int = 4) -> str:
-    """A list of faults, cut after some."""
-    found = list(faults)
-    more = f" … and {len(found) - most} more" if len(found) > most else ""
-    return "; ".join(found[:most]) + more

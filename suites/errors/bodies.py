@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .exchanges import BAD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from pytest_vllm import Recording, Recordings
 
@@ -35,10 +35,3 @@ def error_of(recording: Recording) -> Mapping[str, Any]:
     value = value_of(recording)
     inner = value.get("error", value) if isinstance(value, dict) else None
     return inner if isinstance(inner, dict) else {}
-
-
-def listed(faults: Iterable[str], most: int = 5) -> str:
-    """A list of faults, cut after some."""
-    rows = list(faults)
-    more = f" … and {len(rows) - most} more" if len(rows) > most else ""
-    return "; ".join(rows[:most]) + more

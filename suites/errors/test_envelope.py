@@ -2,9 +2,9 @@
 
 import re
 
-from pytest_vllm import MUST, SHOULD, Recordings, Server, check, need
+from pytest_vllm import MUST, SHOULD, Recordings, Server, check, listed, need
 
-from .bodies import OPENAI_SHAPED, error_of, listed, refusals, value_of
+from .bodies import OPENAI_SHAPED, error_of, refusals, value_of
 
 SPEC = "openai:error-codes"
 AREA = ("errors.bad",)

@@ -1,8 +1,19 @@
 """Bad requests are refused, odd ones survived."""
 
-from pytest_vllm import INFO, MUST, SHOULD, Case, Recording, Recordings, Server, check, need, observe, only_if
-
-from .bodies import listed
+from pytest_vllm import (
+    INFO,
+    MUST,
+    SHOULD,
+    Case,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    listed,
+    need,
+    observe,
+    only_if,
+)
 
 SPEC = "vllm:serving/openai_compatible_server/"
 AREA = ("errors.bad", "errors.odd", "errors.hostile")

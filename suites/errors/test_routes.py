@@ -1,8 +1,8 @@
 """Routes and methods that do not exist."""
 
-from pytest_vllm import SHOULD, Recordings, check, need
+from pytest_vllm import SHOULD, Recordings, check, listed, need
 
-from .bodies import error_of, listed
+from .bodies import error_of
 
 AREA = ("errors.bad",)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import only_if
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pytest_vllm import Recording, Recordings, Server
 
@@ -128,10 +128,3 @@ def pieces(recording: Recording) -> Iterator[float]:
         found = object_of(event.data)
         if isinstance(found, dict) and kind(found) == "content_block_delta":
             yield event.at
-
-
-def listed(faults: Iterable[str], most: int = 4) -> str:
-    """A list of faults, cut after some."""
-    rows = list(faults)
-    more = f" … and {len(rows) - most} more" if len(rows) > most else ""
-    return "; ".join(rows[:most]) + more

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, Recording, Recordings, Server, check, need, only_if
+from pytest_vllm import MUST, Recording, Recordings, Server, check, listed, need, only_if
 
-from .blocks import events, kind, listed, streams
+from .blocks import events, kind, streams
 
 SPEC = "anthropic:messages-streaming"
 NEEDS = ("messages", "stream")

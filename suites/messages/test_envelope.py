@@ -8,6 +8,7 @@ from pytest_vllm import (
     Recordings,
     Server,
     check,
+    listed,
     need,
     only_if,
     parting,
@@ -15,7 +16,7 @@ from pytest_vllm import (
     unexpected,
 )
 
-from .blocks import blocks, listed, prompt_tokens, spoken, wholes, words
+from .blocks import blocks, prompt_tokens, spoken, wholes, words
 from .exchanges import TOKENS
 
 SPEC = "anthropic:messages"

@@ -1,8 +1,20 @@
 """What a request may look like, how an answer ends, and what is refused."""
 
-from pytest_vllm import MUST, SHOULD, Case, Profile, Recording, Recordings, Server, check, need, only_if
+from pytest_vllm import (
+    MUST,
+    SHOULD,
+    Case,
+    Profile,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    listed,
+    need,
+    only_if,
+)
 
-from .blocks import blocks, listed, names_stops, prompt_tokens, spoken, wholes
+from .blocks import blocks, names_stops, prompt_tokens, spoken, wholes
 from .exchanges import stop_of
 
 SPEC = "anthropic:messages"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Recording, Recordings, Server, check, need, only_if, parting, unexpected
+from pytest_vllm import MUST, Recording, Recordings, Server, check, listed, need, only_if, parting, unexpected
 
 from .blocks import (
     DELTAS,
@@ -11,7 +11,6 @@ from .blocks import (
     first_word,
     kind,
     last_word,
-    listed,
     names_stops,
     pieces,
     prompt_tokens,

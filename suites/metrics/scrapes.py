@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import Metrics, Server, case_file, need
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pytest_vllm import Recording
 
 #: Metric families that dashboards, alerts and routers read, with the versions that have them.
@@ -61,10 +59,3 @@ def usage_of(recording: Recording) -> dict[str, int]:
     found: list[dict[str, int]] = [body["usage"] for body in recording.bodies if body.get("usage")]
     need(found, f"{recording.key} gives no usage")
     return found[-1]
-
-
-def listed(faults: Iterable[str], most: int = 5) -> str:
-    """A list of faults, cut after some."""
-    rows = list(faults)
-    more = f" … and {len(rows) - most} more" if len(rows) > most else ""
-    return "; ".join(rows[:most]) + more

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_vllm import MUST, Recording, Recordings, check, need
+from pytest_vllm import MUST, Recording, Recordings, check, listed, need
 
-from .scrapes import Traffic, listed, usage_of
+from .scrapes import Traffic, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """The families that dashboards, alerts and routers are built on."""
 
-from pytest_vllm import MUST, Recording, Server, check, need
+from pytest_vllm import MUST, Recording, Server, check, listed, need
 
-from .scrapes import BASE, families, listed, parsed
+from .scrapes import BASE, families, parsed
 
 CONTRACT = "vllm:usage/metrics/"
 RENAMED = "fault:vllm-project/vllm/issues/18354"

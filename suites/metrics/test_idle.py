@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, observe, only_if
+from pytest_vllm import MUST, SHOULD, Recording, Server, check, listed, need, observe, only_if
 
-from .scrapes import listed, parsed
+from .scrapes import parsed
 
 CONTRACT = "vllm:usage/metrics/"
 NEEDS = ("metrics", "completions")

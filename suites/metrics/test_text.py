@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 from math import isfinite, isnan
 
-from pytest_vllm import MUST, SHOULD, Metrics, Recording, Recordings, Server, check, need, unexpected
+from pytest_vllm import MUST, SHOULD, Metrics, Recording, Recordings, Server, check, listed, need, unexpected
 
-from .scrapes import listed, parsed
+from .scrapes import parsed
 
 FORMAT = "prometheus:text-based-format"
 NEEDS = ("metrics",)

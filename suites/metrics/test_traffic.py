@@ -1,9 +1,9 @@
 """What is counted is what was served. Every exchange here ran alone, between two scrapes."""
 
-from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, only_if
+from pytest_vllm import MUST, SHOULD, Recording, Server, check, listed, need, only_if
 
 from .exchanges import TOKENS
-from .scrapes import Traffic, listed, usage_of
+from .scrapes import Traffic, usage_of
 
 CONTRACT = "vllm:usage/metrics/"
 NEEDS = ("metrics", "completions")

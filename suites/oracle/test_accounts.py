@@ -12,11 +12,10 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, Recordings, Server, check, need, observe, only_if
+from pytest_vllm import MUST, Recordings, Server, check, listed, need, observe, only_if
 
 from .answers import COMPLETIONS, MESSAGES, RESPONSES, answers
 from .counting import given_ids, questions, texts_of
-from .wording import listed
 
 if TYPE_CHECKING:
     from .answers import Answer

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_vllm import MUST, Recordings, Server, check, observe, only_if
+from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
 from .answers import CHAT, COMPLETIONS, answers
 from .test_texts import constrained
-from .wording import listed
 
 if TYPE_CHECKING:
     from .answers import Answer

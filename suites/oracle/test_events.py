@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pytest_vllm import MUST, Recordings, Server, check, only_if
+from pytest_vllm import MUST, Recordings, Server, check, listed, only_if
 
 from .answers import CHAT, COMPLETIONS, MESSAGES, RESPONSES, answers
-from .wording import listed
 
 SPEC = "openai:chat-streaming"
 #: Route -> the reasons for which an answer with status 200 may end.

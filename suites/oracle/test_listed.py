@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, Recordings, check, observe, only_if
+from pytest_vllm import MUST, Recordings, check, listed, observe, only_if
 
 from .answers import CHAT, COMPLETIONS, answer_of, answers
 from .test_texts import SPECIAL, TORN
 from .ties import SAME
-from .wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

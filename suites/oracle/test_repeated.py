@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_vllm import MUST, Recording, Recordings, check, need, observe, server_errors, unexpected
+from pytest_vllm import MUST, Recording, Recordings, check, listed, need, observe, server_errors, unexpected
 
 from .answers import answer_of
 from .sameness import usual
 from .ties import excuse
-from .wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

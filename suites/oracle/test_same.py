@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_vllm import MUST, Recordings, Server, check, observe, only_if, parting
+from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if, parting
 
 from .answers import answers
 from .sameness import across, end, groups, prompt, usual, words
 from .ties import bent, candidates_of, ends_by_chance, excuse, penalised
-from .wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, SHOULD, Recording, Recordings, check, observe, only_if
+from pytest_vllm import MUST, SHOULD, Recording, Recordings, check, listed, observe, only_if
 
 from .answers import answers
-from .wording import listed
 
 if TYPE_CHECKING:
     from .answers import Answer

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import SHOULD, Recordings, check, only_if
+from pytest_vllm import SHOULD, Recordings, check, listed, only_if
 
 from .answers import CHAT, COMPLETIONS, answer_of
-from .wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 
-from pytest_vllm import MUST, Recordings, Server, check, need, observe, only_if
+from pytest_vllm import MUST, Recordings, Server, check, listed, need, observe, only_if
 
 from .answers import answers
-from .wording import listed
 from .written import called, objects, schemas, shown, unlike
 
 if TYPE_CHECKING:

@@ -4,10 +4,22 @@ import json
 
 import jsonschema
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, check, need, only_if, server_errors
+from pytest_vllm import (
+    MUST,
+    SHOULD,
+    Case,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    listed,
+    need,
+    only_if,
+    server_errors,
+)
 
 from .exchanges import SCHEMA
-from .thoughts import Said, clip, everything, listed, marked, said
+from .thoughts import Said, clip, everything, marked, said
 
 SPEC = "vllm:features/reasoning_outputs/"
 NEEDS = ("reasoning",)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import need
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pytest_vllm import Recording, Recordings, Server
 
@@ -121,13 +121,6 @@ def marked(text: str) -> list[str]:
 def appends(server: Server) -> bool:
     """Whether the server's parser leaves reasoning in the content on purpose."""
     return str(server.args.get("reasoning-parser", "")).endswith("append_think")
-
-
-def listed(faults: Iterable[str], most: int = 4) -> str:
-    """A list of faults, cut after some."""
-    rows = list(faults)
-    more = f" … and {len(rows) - most} more" if len(rows) > most else ""
-    return "; ".join(rows[:most]) + more
 
 
 def clip(text: str, most: int = 90) -> str:

@@ -1,9 +1,9 @@
 """How an answer ends, and what is reported about it."""
 
-from pytest_vllm import MUST, Recording, Recordings, Server, check, need
+from pytest_vllm import MUST, Recording, Recordings, Server, check, listed, need
 
 from .exchanges import FEW
-from .items import applies, events, finished, items, kind, listed, wholes
+from .items import applies, events, finished, items, kind, wholes
 
 SPEC = "openai:responses/object"
 EXHAUSTED = "fault:vllm-project/vllm/issues/24184"

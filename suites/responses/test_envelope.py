@@ -8,6 +8,7 @@ from pytest_vllm import (
     Recordings,
     Server,
     check,
+    listed,
     need,
     only_if,
     shape_faults,
@@ -15,7 +16,7 @@ from pytest_vllm import (
 )
 
 from .exchanges import TOKENS
-from .items import items, listed, wholes, words
+from .items import items, wholes, words
 
 SPEC = "openai:responses/object"
 NEEDS = ("responses",)

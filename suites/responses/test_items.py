@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pytest_vllm import MUST, Recordings, Server, check, need
+from pytest_vllm import MUST, Recordings, Server, check, listed, need
 
 from .items import (
     DELTAS,
@@ -18,7 +18,6 @@ from .items import (
     items,
     joined,
     kind,
-    listed,
     streams,
     text,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, need, parting, unexpected
+from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, listed, need, parting, unexpected
 
 from .exchanges import FEW, TOKENS
 from .items import (
@@ -13,7 +13,6 @@ from .items import (
     events,
     final,
     kind,
-    listed,
     pieces,
     streams,
     words,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, Recording, Recordings, Server, check, need, only_if, schema_faults
+from pytest_vllm import MUST, Recording, Recordings, Server, check, listed, need, only_if, schema_faults
 
 from .items import (
     CALLS_FROM,
@@ -16,7 +16,6 @@ from .items import (
     items,
     joined,
     kind,
-    listed,
     streams,
     wholes,
     words,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_vllm import Recording, Script
 
@@ -219,10 +219,3 @@ def same(one: Any, other: Any) -> bool:
 def short(text: str, most: int = 90) -> str:
     """A text to quote, cut in its middle."""
     return repr(text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}")
-
-
-def listed(faults: Iterable[str], most: int = 4) -> str:
-    """A list of faults, cut after some."""
-    rows = list(faults)
-    more = f" … and {len(rows) - most} more" if len(rows) > most else ""
-    return "; ".join(rows[:most]) + more

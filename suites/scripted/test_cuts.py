@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, Writer, check, need, only_if
+from pytest_vllm import (
+    MUST,
+    SHOULD,
+    Case,
+    Recording,
+    Recordings,
+    Server,
+    Writer,
+    check,
+    listed,
+    need,
+    only_if,
+)
 
-from .answers import Said, call_faults, listed, refusal, said, short, without
+from .answers import Said, call_faults, refusal, said, short, without
 from .phrasing import CUT, STOP, cut_pieces, stop_texts
 from .scripts import faults, opening_of, spoken, tokens_in
 from .tools import NOTE

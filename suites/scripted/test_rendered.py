@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Case, Recording, Server, check, only_if
+from pytest_vllm import MUST, Case, Recording, Server, check, listed, only_if
 
-from .answers import listed
 from .phrasing import MESSAGES_SINCE, RESPONSES_SINCE
 from .rendered import last_response, message, response
 from .scripts import faults, script_of

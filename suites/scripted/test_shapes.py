@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, need
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, listed, need
 
-from .answers import Said, listed, said, short, squeezed
+from .answers import Said, said, short, squeezed
 from .forbidden import ODD_SHAPES, sayable
 from .tools import UNKNOWN
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, need, only_if
+from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, listed, need, only_if
 
-from .answers import listed, said
+from .answers import said
 from .phrasing import answer_rows, cut_pieces
 from .scripts import markup_of_thoughts, pieces_of, script_of, text_of, tokens_in
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pytest_vllm import Event, Recording, Recordings
 
 
@@ -73,10 +71,3 @@ def arrivals(stream: Recording) -> list[float]:
     """When each piece of text arrived, in seconds since the request."""
     spoken = [event for event in stream.events if not event.is_done and "error" not in event.json]
     return [event.at for event in spoken if any(piece(choice) for choice in event.json["choices"])]
-
-
-def listed(faults: Iterable[str], most: int = 5) -> str:
-    """A list of faults, cut after some."""
-    rows = list(faults)
-    more = f" … and {len(rows) - most} more" if len(rows) > most else ""
-    return "; ".join(rows[:most]) + more

@@ -3,9 +3,21 @@
 import json
 from functools import cache
 
-from pytest_vllm import INFO, MUST, SHOULD, Recording, Recordings, Server, check, need, only_if, schema_faults
+from pytest_vllm import (
+    INFO,
+    MUST,
+    SHOULD,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    listed,
+    need,
+    only_if,
+    schema_faults,
+)
 
-from .chunks import choices, chunks, finishes, indices, joined, listed, piece, readable
+from .chunks import choices, chunks, finishes, indices, joined, piece, readable
 
 CHAT = "openai:chat-streaming"
 COMPLETION = "openai:completions/object"

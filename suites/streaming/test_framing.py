@@ -1,8 +1,8 @@
 """The bytes of a stream: server-sent events, JSON in each, one end mark."""
 
-from pytest_vllm import MUST, SHOULD, Recordings, check, need, unexpected
+from pytest_vllm import MUST, SHOULD, Recordings, check, listed, need, unexpected
 
-from .chunks import listed, streams, unreadable
+from .chunks import streams, unreadable
 
 SSE = "sse:event-stream-interpretation"
 OPENAI = "openai:chat-streaming"

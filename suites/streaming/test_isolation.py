@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from pytest_vllm import MUST, Recordings, check, need, observe
+from pytest_vllm import MUST, Recordings, check, listed, need, observe
 
-from .chunks import choices, chunks, joined, listed, readable
+from .chunks import choices, chunks, joined, readable
 from .exchanges import NONCES
 
 SPEC = "fault:vllm-project/vllm/issues/13408"

@@ -1,8 +1,8 @@
 """Usage in a stream: when asked for, once, at the end, and right."""
 
-from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, need, only_if
+from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, listed, need, only_if
 
-from .chunks import chunks, joined, listed, readable, usages
+from .chunks import chunks, joined, readable, usages
 from .exchanges import FEW
 
 SPEC = "openai:chat/create#stream_options"

@@ -10,7 +10,7 @@ import jsonschema
 from .answers import Answer, Call, call_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_vllm import Recording
 
@@ -136,10 +136,3 @@ def index_faults(stream: Recording, choice: int = 0) -> list[str]:
 def short(text: str, most: int = 90) -> str:
     """A text to quote, cut in its middle."""
     return repr(text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}")
-
-
-def listed(faults: Iterable[str], most: int = 4) -> str:
-    """A list of faults, cut after some."""
-    rows = list(faults)
-    more = f" … and {len(rows) - most} more" if len(rows) > most else ""
-    return "; ".join(rows[:most]) + more

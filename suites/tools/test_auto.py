@@ -9,6 +9,7 @@ from pytest_vllm import (
     Recordings,
     Server,
     check,
+    listed,
     need,
     observe,
     only_if,
@@ -17,7 +18,7 @@ from pytest_vllm import (
 
 from .answers import answer
 from .gathered import answered, ended, with_calls
-from .judgements import differences, index_faults, listed, object_fault, schema_fault, unlike
+from .judgements import differences, index_faults, object_fault, schema_fault, unlike
 from .requests import declared
 from .tools import OSLO, PING, STORE, schemas
 

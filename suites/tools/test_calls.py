@@ -2,10 +2,10 @@
 
 import re
 
-from pytest_vllm import MUST, Recordings, Server, check, need, only_if
+from pytest_vllm import MUST, Recordings, Server, check, listed, need, only_if
 
 from .gathered import answered, with_calls
-from .judgements import listed, object_fault, schema_fault
+from .judgements import object_fault, schema_fault
 from .requests import declared
 from .tools import schemas
 

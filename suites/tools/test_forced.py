@@ -1,9 +1,9 @@
 """Forced calls: made, complete, and exactly what their schema leaves open."""
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, need, unexpected
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, listed, need, unexpected
 
 from .gathered import answered, ended
-from .judgements import differences, listed, unlike
+from .judgements import differences, unlike
 from .tools import LONG, NOTE, PING, STORE, WEATHER, WEATHER_ARGUMENTS
 
 SPEC = "openai:chat/create#tool_choice"

@@ -1,10 +1,9 @@
 """Markup of calls is for the parser: none of it reaches clients, none of it as text."""
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, need
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, listed, need
 
 from .answers import Answer, answer, errors
 from .gathered import answered, with_calls
-from .judgements import listed
 from .markers import cut_marker, leaked, written_call
 from .requests import declared
 from .tools import schemas

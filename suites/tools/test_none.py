@@ -1,10 +1,9 @@
 """Tools that may not be called, and calls one at a time."""
 
-from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, need, only_if, unexpected
+from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, listed, need, only_if, unexpected
 
 from .answers import answer
 from .gathered import answered
-from .judgements import listed
 
 SPEC = "openai:chat/create#tool_choice"
 NONE = ("tools.none.weather",)

@@ -1,10 +1,10 @@
 """How a stream delivers calls, piece by piece."""
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, need
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, listed, need
 
 from .answers import call_pieces, errors
 from .gathered import ended, streams
-from .judgements import first_deltas, index_faults, later_deltas, listed
+from .judgements import first_deltas, index_faults, later_deltas
 
 SPEC = "openai:chat-streaming"
 FORCED, AUTO = "tools.forced.", "tools.auto."
