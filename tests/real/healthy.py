@@ -76,6 +76,7 @@ class Flags:
 
 
 SETS = {
+    "embeddings": Flags(["max-model-len = 2048", 'runner = "pooling"', 'convert = "embed"']),
     "small": Flags(["max-model-len = 512", "max-num-seqs = 1"]),
     "uncached": Flags(["max-model-len = 2048", "max-num-seqs = 4", "no-enable-prefix-caching = true"]),
     "names": Flags(
