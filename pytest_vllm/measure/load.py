@@ -250,7 +250,7 @@ class Load:
         self.stopped = self.silent
         if self.sender.hopeless:
             self.stopped = f"{HOPELESS} requests in a row failed"
-        if self.steady and self._coming and spent / self._budget >= self._coming[0]:
+        if self.steady and self._coming and spent >= self._coming[0] * self._budget:
             share = self._coming.pop(0)
             if self._decided(share):
                 self.stopped = "decided"

@@ -211,7 +211,7 @@ def throughput_overload(server: Server) -> Workload:
     return Workload(streams=streams, requests=streams, kinds=(kind,), seconds=CROWD)
 
 
-@measurement("throughput.decode-again", weight=0)
+@measurement("throughput.decode-again", weight=0.3)
 def throughput_decode_again(
     throughput_decode: Measured, throughput_mixed: Measured, throughput_overload: Measured
 ) -> Workload:
