@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         parting,
         server_errors,
         shape_faults,
+        short,
         text_of,
         unexpected,
     )
@@ -131,6 +132,7 @@ __all__ = [
     "schema_faults",
     "server_errors",
     "shape_faults",
+    "short",
     "text_of",
     "times",
     "undecided",
@@ -182,6 +184,7 @@ _HOMES = {
     "growth": "measure.growth",
     "measurement": "face.decorators",
     "listed": "declare.answers",
+    "short": "declare.answers",
     "near_tie": "declare.answers",
     "not_json": "declare.answers",
     "objection": "declare.explorations",

@@ -127,3 +127,8 @@ def listed(faults: Iterable[str], most: int = 4) -> str:
     rows = list(faults)
     more = f" … and {len(rows) - most} more" if len(rows) > most else ""
     return "; ".join(rows[:most]) + more
+
+
+def short(text: str, most: int = 90) -> str:
+    """A text to quote, cut in its middle."""
+    return repr(text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}")

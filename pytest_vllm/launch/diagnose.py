@@ -98,8 +98,8 @@ def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, foll
     for one in errors:
         if one.wrapper or one.process in {"", own}:
             continue
-        said = next(_matches(one.number, texts[one.number - 1], ran=True), None)
-        kind = _narrowed(texts, said) if said and not said.cause.symptom else _kind_of(one, phase)
+        said = _said(one.number, texts[one.number - 1])
+        kind = _narrowed(texts, said) if said else _kind_of(one, phase)
         if kind is not None and not kind.cause.follows:
             return kind
     return None
@@ -196,8 +196,7 @@ def _by_broken(errors: Sequence[Raised]) -> Found | None:
     for one in errors:
         if not one.wrapper and "\n" in one.text:
             whole = f"{one.error}: {' '.join(one.text.splitlines()[:_BROKEN])}"
-            found = next(_matches(one.number, whole, ran=True), None)
-            if found is not None and not found.cause.symptom:
+            if found := _said(one.number, whole):
                 return found
     return None
 
@@ -208,8 +207,7 @@ def _why_not_loaded(lines: Sequence[str]) -> Found | None:
         if (failed := _NOT_LOADED.search(line)) is None:
             continue
         one = Raised(number, "", failed["error"], failed["why"], ())
-        words = next(_matches(number, f"{one.error}: {one.text}", ran=True), None)
-        found = words if words and not words.cause.symptom else _kind_of(one, "")
+        found = _said(number, f"{one.error}: {one.text}") or _kind_of(one, "")
         if found is not None and found.cause.id != _UNBUILT:
             return replace(found, line=line)
     return None
@@ -343,6 +341,12 @@ def by_status(ended: Exit | None) -> Found | None:
         return by_id("killed-for-memory")
     status = _SIGNALS.get(ended.signal) or ended.status
     return by_id(_STATUS[status]) if status in _STATUS else None
+
+
+def _said(number: int, text: str) -> Found | None:
+    """The cause whose words a text of the server's holds; no symptom."""
+    found = next(_matches(number, text, ran=True), None)
+    return None if found is None or found.cause.symptom else found
 
 
 def _matches(number: int, line: str, *, ran: bool) -> Iterator[Found]:

@@ -141,15 +141,19 @@ class Measured:
         """
         return tuple(excused(self.samples, self.held, self.speed))
 
+    @property
+    def held_for(self) -> float:
+        """Seconds of the wall for which the client was held up, scored or not."""
+        return length(self.held) / self.speed
+
     @cached_property
     def unsure(self) -> str:
         """Why it can't be told that no request failed; empty when it can."""
         if not self.excused:
             return ""
-        seconds = length(self.held) / self.speed
         return (
-            f"this process was held up for {seconds:.2g} s, and {len(self.excused)} of {len(self.samples)} "
-            f"requests failed around that time: {self.excused[0].error}"
+            f"this process was held up for {self.held_for:.2g} s, and {len(self.excused)} of "
+            f"{len(self.samples)} requests failed around that time: {self.excused[0].error}"
         )
 
     @cached_property

@@ -15,7 +15,6 @@ from filelock import FileLock, Timeout
 from pytest_vllm.declare.measurements import Measurements
 from pytest_vllm.launch.protocol import Benched
 from pytest_vllm.measure import secondopinion
-from pytest_vllm.measure.held import length
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.run import TRIES, perform, speed_of
 from pytest_vllm.measure.swarm.crew import Crew
@@ -238,7 +237,7 @@ def unheld(
     for more in reversed(range(TRIES)):
         with Latest(progress.measuring) as say:
             found = perform(key, workload, server, say, crew)
-        spent += max(0.0, found.cost - length(found.held) / found.speed)
+        spent += max(0.0, found.cost - found.held_for)
         if not found.held_up or found.failed or spent > AGAIN or not more:
             break
         progress.say(f"{key}: {found.held_up}: measured again")

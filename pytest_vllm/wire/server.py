@@ -87,6 +87,10 @@ class Server:
         known = request_fields(path, self.version if version_of(self.version) else "")
         return all(name in known for name in names)
 
+    def taken(self, path: str, **params: Any) -> dict[str, Any]:
+        """Those of these fields that the running version reads on that route."""
+        return {name: value for name, value in params.items() if self.takes(path, name)}
+
     def chat(
         self, messages: str | Sequence[Mapping[str, Any]], *, expect: int | None = 200, **params: Any
     ) -> Request:

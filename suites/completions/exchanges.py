@@ -14,8 +14,6 @@ OPENING = "The capital of France is"
 UNICODE = "Ça va? 東京 👍🏽 naïve—yes:"
 BATCH = ("One two three", "Red green blue yellow")
 BEAMS = 4
-#: Signs that many vocabularies hold as one token.
-RULE = "===="
 HELLOS = " hello hello hello hello hello hello"
 FAVOURITE = "My favourite words are"
 #: Answers at once in one request.
@@ -141,9 +139,9 @@ def completions_stop_unmatched(server: Server, tokenize_word: Recording) -> Requ
 @exchange("completions.twice")
 def completions_twice(server: Server, tokenize_rule: Recording) -> Request:
     """A stop string that one token holds several times, where the vocabulary has such a token."""
-    ids = tokenize_rule.ok["tokens"]
-    only_if(len(ids) == 1, f"{RULE!r} is {len(ids)} tokens")
-    return server.completion("Say", allowed_token_ids=ids, max_tokens=4, stop=RULE[0], logprobs=0)
+    rule, ids = tokenize_rule.request.json["prompt"], tokenize_rule.ok["tokens"]
+    only_if(len(ids) == 1, f"{rule!r} is {len(ids)} tokens")
+    return server.completion("Say", allowed_token_ids=ids, max_tokens=4, stop=rule[0], logprobs=0)
 
 
 @exchange("completions.stop-token")

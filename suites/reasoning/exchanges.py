@@ -68,7 +68,7 @@ def reasoning_default(server: Server) -> Request:
 @exchange("reasoning.plain", alone=True)
 def reasoning_plain(server: Server, reasoning_switch: Recording) -> Request:
     """A question that takes a moment's thought, with the ids of what is thought and said."""
-    ids = {"return_token_ids": True} if server.takes("/v1/chat/completions", "return_token_ids") else {}
+    ids = server.taken("/v1/chat/completions", return_token_ids=True)
     return ask(server, reasoning_switch, **ids)
 
 

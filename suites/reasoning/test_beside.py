@@ -16,10 +16,11 @@ from pytest_vllm import (
     need,
     only_if,
     server_errors,
+    short,
 )
 
 from .exchanges import SCHEMA
-from .thoughts import Said, clip, everything, marked, said
+from .thoughts import Said, everything, marked, said
 
 SPEC = "vllm:features/reasoning_outputs/"
 NEEDS = ("reasoning",)
@@ -50,7 +51,7 @@ def test_schema(reasoning_plain: Recording, reasoning_schema: Recording) -> None
     answer = said(reasoning_schema)
     need(answer.finish == "stop", f"finish_reason {answer.finish!r}")
 
-    assert not schema_fault(answer), f"content {clip(answer.content)}: {schema_fault(answer)}"
+    assert not schema_fault(answer), f"content {short(answer.content)}: {schema_fault(answer)}"
 
 
 @check("reasoning.schema.valid-stream", MUST, spec=FORMAT, needs=("reasoning", "structured-output", "stream"))
@@ -60,7 +61,7 @@ def test_schema_stream(reasoning_plain: Recording, reasoning_schema_stream: Reco
     answer = said(reasoning_schema_stream)
     need(answer.finish == "stop", f"finish_reason {answer.finish!r}")
 
-    assert not schema_fault(answer), f"content {clip(answer.content)}: {schema_fault(answer)}"
+    assert not schema_fault(answer), f"content {short(answer.content)}: {schema_fault(answer)}"
 
 
 @check(
@@ -76,7 +77,7 @@ def test_tool(reasoning_plain: Recording, tools_forced_single: Recording, reason
     answer = said(reasoning_tool)
     need(answer.ended, f"finish_reason {answer.finish!r}")
 
-    assert answer.called, f"no call; content {clip(answer.content)}, reasoning {clip(answer.thoughts)}"
+    assert answer.called, f"no call; content {short(answer.content)}, reasoning {short(answer.thoughts)}"
 
 
 @check(
@@ -94,7 +95,7 @@ def test_tool_stream(
     answer = said(reasoning_tool_stream)
     need(answer.ended, f"finish_reason {answer.finish!r}")
 
-    assert answer.called, f"no call; content {clip(answer.content)}, reasoning {clip(answer.thoughts)}"
+    assert answer.called, f"no call; content {short(answer.content)}, reasoning {short(answer.thoughts)}"
 
 
 @check(
@@ -108,7 +109,7 @@ def test_tool_tags(vllm_recordings: Recordings) -> None:
     """Between reasoning and call no tag is left in the text."""
     told = [one for one in everything(vllm_recordings, "reasoning.tool") if one.called]
     need(told, "no call was made")
-    wrong = [f"{one.key}: {found} in {clip(one.content)}" for one in told if (found := marked(one.content))]
+    wrong = [f"{one.key}: {found} in {short(one.content)}" for one in told if (found := marked(one.content))]
 
     assert not wrong, listed(wrong)
 
@@ -120,7 +121,7 @@ def test_usage(vllm_server: Server, vllm_recordings: Recordings) -> None:
     told = [one for one in everything(vllm_recordings, *AREA) if one.thoughts.strip() and one.usage]
     need(told, "no answer held reasoning and usage")
     wrong = [
-        f"{one.key}: {one.counted}, reasoning {clip(one.thoughts, 40)}" for one in told if not one.counted
+        f"{one.key}: {one.counted}, reasoning {short(one.thoughts, 40)}" for one in told if not one.counted
     ]
 
     assert not wrong, listed(wrong)

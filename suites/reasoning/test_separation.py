@@ -11,12 +11,12 @@ from pytest_vllm import (
     listed,
     need,
     only_if,
+    short,
     unexpected,
 )
 
 from .thoughts import (
     appends,
-    clip,
     deltas,
     everything,
     expected_keys,
@@ -52,7 +52,7 @@ def test_given(vllm_server: Server, reasoning_plain: Recording) -> None:
     only_if(not appends(vllm_server), ON_PURPOSE)
     answer = said(reasoning_plain)
 
-    assert answer.thoughts, f"no reasoning; content {clip(answer.content)}"
+    assert answer.thoughts, f"no reasoning; content {short(answer.content)}"
 
 
 @check("reasoning.key", MUST, spec="fault:vllm-project/vllm/pull/27752", needs=NEEDS)
@@ -81,7 +81,7 @@ def test_tags_content(vllm_server: Server, vllm_recordings: Recordings) -> None:
     only_if(not appends(vllm_server), ON_PURPOSE)
     told = [one for one in everything(vllm_recordings, *AREA) if one.content]
     need(told, "no answer holds text")
-    wrong = [f"{one.key}: {found} in {clip(one.content)}" for one in told if (found := marked(one.content))]
+    wrong = [f"{one.key}: {found} in {short(one.content)}" for one in told if (found := marked(one.content))]
 
     assert not wrong, listed(wrong)
 
@@ -93,7 +93,9 @@ def test_tags_thoughts(vllm_recordings: Recordings) -> None:
     """No tag of reasoning and no control token is in the reasoning."""
     told = [one for one in everything(vllm_recordings, *AREA) if one.thoughts]
     need(told, "no answer holds reasoning")
-    wrong = [f"{one.key}: {found} in {clip(one.thoughts)}" for one in told if (found := marked(one.thoughts))]
+    wrong = [
+        f"{one.key}: {found} in {short(one.thoughts)}" for one in told if (found := marked(one.thoughts))
+    ]
 
     assert not wrong, listed(wrong)
 
@@ -111,7 +113,7 @@ def test_content(vllm_recordings: Recordings) -> None:
     told = [one for one in everything(vllm_recordings, *AREA) if one.ended]
     need(told, "no answer came to its end")
     wrong = [
-        f"{one.key}: reasoning {clip(one.thoughts, 60)}"
+        f"{one.key}: reasoning {short(one.thoughts, 60)}"
         for one in told
         if not one.content.strip() and one.usage.get("completion_tokens", 0) > LEAST
     ]
@@ -148,7 +150,7 @@ def test_parity_thoughts(
     whole, stream = said(reasoning_plain).thoughts, said(reasoning_plain_stream).thoughts
     need(whole or stream, "there was no reasoning")
 
-    assert stream == whole, f"streamed {clip(stream)}, whole {clip(whole)}"
+    assert stream == whole, f"streamed {short(stream)}, whole {short(whole)}"
 
 
 @check("reasoning.parity.content", MUST, spec="fault:vllm-project/vllm/issues/46042", needs=STREAM)
@@ -160,7 +162,7 @@ def test_parity_content(
     whole, stream = said(reasoning_plain), said(reasoning_plain_stream)
     need(whole.thoughts or stream.thoughts, "there was no reasoning")
 
-    assert stream.content == whole.content, f"streamed {clip(stream.content)}, whole {clip(whole.content)}"
+    assert stream.content == whole.content, f"streamed {short(stream.content)}, whole {short(whole.content)}"
 
 
 @check("reasoning.two.apart", MUST, spec=SPEC, needs=NEEDS, exchanges=("reasoning.two",))
@@ -168,7 +170,7 @@ def test_two(vllm_recordings: Recordings) -> None:
     """Each of two choices has its own reasoning and its own text."""
     told = [one for one in everything(vllm_recordings, "reasoning.two") if one.ended]
     need(any(one.thoughts and one.content for one in told), "no choice came to its end with reasoning")
-    wrong = [f"{one.key}: content {clip(one.content, 60)}" for one in told if not one.thoughts]
+    wrong = [f"{one.key}: content {short(one.content, 60)}" for one in told if not one.thoughts]
 
     assert not wrong, f"a choice without reasoning: {listed(wrong)}"
 
@@ -186,6 +188,6 @@ def test_after_result(reasoning_after_result: Recording, reasoning_after_result_
     only_if(whole.thoughts and not whole.content, "the whole answer does not begin with reasoning")
     need(stream.thoughts or stream.content, "the stream said nothing")
 
-    said_so = f"the whole answer thinks {clip(whole.thoughts)}"
+    said_so = f"the whole answer thinks {short(whole.thoughts)}"
 
-    assert not stream.content, f"streamed as text: {clip(stream.content)}; {said_so}"
+    assert not stream.content, f"streamed as text: {short(stream.content)}; {said_so}"

@@ -2,10 +2,10 @@
 
 import json
 
-from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, only_if
+from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, only_if, short
 
 from .exchanges import BUDGET
-from .thoughts import appends, clip, marked, said
+from .thoughts import appends, marked, said
 
 SPEC = "vllm:features/reasoning_outputs/"
 NEEDS = ("reasoning",)
@@ -31,8 +31,8 @@ def test_off_quiet(reasoning_plain: Recording, reasoning_off: Recording) -> None
     answer = said(reasoning_off)
     need(answer.content or answer.ended, "the answer holds no text, which another check judges")
 
-    assert not answer.thoughts or not answer.content, f"reasoning {clip(answer.thoughts)}"
-    assert not marked(answer.content), f"{marked(answer.content)} in {clip(answer.content)}"
+    assert not answer.thoughts or not answer.content, f"reasoning {short(answer.thoughts)}"
+    assert not marked(answer.content), f"{marked(answer.content)} in {short(answer.content)}"
 
 
 @check("reasoning.off.content", MUST, spec="fault:vllm-project/vllm/issues/19839", needs=NEEDS)
@@ -41,7 +41,7 @@ def test_off_content(reasoning_plain: Recording, reasoning_off: Recording) -> No
     switched(reasoning_off, reasoning_plain)
     answer = said(reasoning_off)
 
-    assert answer.content.strip(), f"content is empty, reasoning {clip(answer.thoughts)}"
+    assert answer.content.strip(), f"content is empty, reasoning {short(answer.thoughts)}"
 
 
 @check("reasoning.off.content-stream", MUST, spec="fault:vllm-project/vllm/issues/19839", needs=STREAM)
@@ -50,8 +50,8 @@ def test_off_content_stream(reasoning_plain: Recording, reasoning_off_stream: Re
     switched(reasoning_off_stream, reasoning_plain)
     answer = said(reasoning_off_stream)
 
-    assert answer.content.strip(), f"content is empty, reasoning {clip(answer.thoughts)}"
-    assert not answer.thoughts, f"reasoning {clip(answer.thoughts)}"
+    assert answer.content.strip(), f"content is empty, reasoning {short(answer.thoughts)}"
+    assert not answer.thoughts, f"reasoning {short(answer.thoughts)}"
 
 
 @check(
@@ -77,7 +77,7 @@ def test_off_default(vllm_server: Server, reasoning_default: Recording) -> None:
     only_if(off, "--default-chat-template-kwargs does not switch thinking off")
     answer = said(reasoning_default)
 
-    assert not answer.thoughts, f"reasoning {clip(answer.thoughts)}"
+    assert not answer.thoughts, f"reasoning {short(answer.thoughts)}"
 
 
 @check("reasoning.cut.finish", MUST, spec="fault:vllm-project/vllm/issues/28266", needs=NEEDS)
@@ -99,7 +99,7 @@ def test_cut_place(vllm_server: Server, reasoning_plain: Recording, reasoning_cu
     need(len(thoughts) > len(answer.content), "a whole answer has no reasoning that could have been cut")
     need(answer.content or answer.thoughts, "what was generated in so few tokens shows nowhere")
 
-    assert not answer.content, f"content {clip(answer.content)}, reasoning {clip(answer.thoughts)}"
+    assert not answer.content, f"content {short(answer.content)}, reasoning {short(answer.thoughts)}"
 
 
 @check("reasoning.cut.parity", MUST, spec="fault:vllm-project/vllm/issues/41691", needs=STREAM)
@@ -121,7 +121,7 @@ def test_hidden(vllm_server: Server, reasoning_hidden: Recording) -> None:
     only_if(vllm_server.at_least("0.10.1"), "include_reasoning is known since 0.10.1")
     answer = said(reasoning_hidden)
 
-    assert not answer.thoughts, f"reasoning {clip(answer.thoughts)}"
+    assert not answer.thoughts, f"reasoning {short(answer.thoughts)}"
 
 
 @check("reasoning.hidden.none-stream", MUST, spec=SPEC, needs=STREAM)
@@ -130,7 +130,7 @@ def test_hidden_stream(vllm_server: Server, reasoning_hidden_stream: Recording) 
     only_if(vllm_server.at_least("0.10.1"), "include_reasoning is known since 0.10.1")
     answer = said(reasoning_hidden_stream)
 
-    assert not answer.thoughts, f"reasoning {clip(answer.thoughts)}"
+    assert not answer.thoughts, f"reasoning {short(answer.thoughts)}"
 
 
 @check("reasoning.hidden.content", MUST, spec="fault:vllm-project/vllm/issues/48863", needs=NEEDS)
@@ -139,7 +139,7 @@ def test_hidden_content(reasoning_plain: Recording, reasoning_hidden: Recording)
     plain, hidden = said(reasoning_plain), said(reasoning_hidden)
     need(plain.content and plain.ended and hidden.ended, "the answers did not come to their ends with text")
 
-    assert hidden.content.strip(), f"content is empty; with the reasoning shown it is {clip(plain.content)}"
+    assert hidden.content.strip(), f"content is empty; with the reasoning shown it is {short(plain.content)}"
 
 
 @check("reasoning.typed-tag", MUST, spec=SPEC, needs=NEEDS)
@@ -150,7 +150,7 @@ def test_typed_tag(vllm_server: Server, reasoning_cut: Recording, reasoning_type
     need(usual.thoughts and not usual.content, "an answer as short as this holds no reasoning anyway")
     need(answer.thoughts or answer.content.strip(), "nothing was said")
 
-    assert answer.thoughts, f"content {clip(answer.content)}, no reasoning"
+    assert answer.thoughts, f"content {short(answer.content)}, no reasoning"
 
 
 @check("reasoning.budget.tags", SHOULD, spec="fault:vllm-project/vllm/issues/39697", needs=NEEDS)
@@ -160,7 +160,7 @@ def test_budget_tags(reasoning_budget: Recording) -> None:
     answer = said(reasoning_budget)
     need(answer.thoughts.strip() and answer.content.strip(), "there is no reasoning with a text after it")
 
-    assert not marked(answer.content), f"{marked(answer.content)} in {clip(answer.content)}"
+    assert not marked(answer.content), f"{marked(answer.content)} in {short(answer.content)}"
 
 
 @check("reasoning.budget.kept", MUST, spec="vllm:features/reasoning_outputs/#thinking-budget", needs=NEEDS)

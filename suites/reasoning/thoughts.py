@@ -121,8 +121,3 @@ def marked(text: str) -> list[str]:
 def appends(server: Server) -> bool:
     """Whether the server's parser leaves reasoning in the content on purpose."""
     return str(server.args.get("reasoning-parser", "")).endswith("append_think")
-
-
-def clip(text: str, most: int = 90) -> str:
-    """A text to quote, cut in its middle."""
-    return repr(text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}")

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm import short
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -214,8 +216,3 @@ def same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(same, one, other))
     numbers = isinstance(one, int | float) and isinstance(other, int | float)
     return bool(one == other) and (numbers or type(one) is type(other))
-
-
-def short(text: str, most: int = 90) -> str:
-    """A text to quote, cut in its middle."""
-    return repr(text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from pytest_vllm import only_if
+from pytest_vllm import only_if, short
 
-from .answers import said, short
+from .answers import said
 
 if TYPE_CHECKING:
     from pytest_vllm import Case, Recording

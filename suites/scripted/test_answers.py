@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, check, listed, need, only_if
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, check, listed, need, only_if, short
 
-from .answers import call_pieces, said, short
+from .answers import call_pieces, said
 from .forbidden import odd, sayable
 from .phrasing import answer_rows
 from .scripts import faults, opening_of, script_of

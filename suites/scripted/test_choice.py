@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pytest_vllm import MUST, Case, Recording, Server, check, listed, need, only_if, undecided
+from pytest_vllm import MUST, Case, Recording, Server, check, listed, need, only_if, short, undecided
 
-from .answers import Said, call_faults, said, short, without
+from .answers import Said, call_faults, said, without
 from .forbidden import sayable
 from .phrasing import OSLO, PARIS
 from .scripts import THOUGHT, faults, opening_of, spoken

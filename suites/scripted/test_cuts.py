@@ -14,9 +14,10 @@ from pytest_vllm import (
     listed,
     need,
     only_if,
+    short,
 )
 
-from .answers import Said, call_faults, refusal, said, short, without
+from .answers import Said, call_faults, refusal, said, without
 from .phrasing import CUT, STOP, cut_pieces, stop_texts
 from .scripts import faults, opening_of, spoken, tokens_in
 from .tools import NOTE

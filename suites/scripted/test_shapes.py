@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, listed, need
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, listed, need, short
 
-from .answers import Said, said, short, squeezed
+from .answers import Said, said, squeezed
 from .forbidden import ODD_SHAPES, sayable
 from .tools import UNKNOWN
 

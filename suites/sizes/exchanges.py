@@ -153,7 +153,7 @@ def sizes_talk_count(server: Server, talk: Case) -> Request:
 @exchange("sizes.agent")
 def sizes_agent(server: Server) -> Request:
     """A conversation of forty turns and more with twelve tool results; some templates refuse it."""
-    ids = {"return_token_ids": True} if server.takes("/v1/chat/completions", "return_token_ids") else {}
+    ids = server.taken("/v1/chat/completions", return_token_ids=True)
     return server.chat(chat_agent(), tools=[chat_tool()], max_tokens=1, expect=None, **ids)
 
 

@@ -46,7 +46,7 @@ def tokenize_word(server: Server) -> Request:
 @exchange("tokenize.rule")
 def tokenize_rule(server: Server) -> Request:
     """Four equal signs, which are one token in many vocabularies."""
-    return server.post("/tokenize", {"prompt": "====", "add_special_tokens": False})
+    return _text(server, "====")
 
 
 @exchange("tokenize.repeated")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 
+from pytest_vllm import short
+
 from .answers import Answer, Call, call_pieces
 
 if TYPE_CHECKING:
@@ -131,8 +133,3 @@ def index_faults(stream: Recording, choice: int = 0) -> list[str]:
         if part.get("id") and owners.setdefault(index, part["id"]) != part["id"]:
             found.append(f"index {index} is given to {owners[index]!r} and to {part['id']!r}")
     return list(dict.fromkeys(found))
-
-
-def short(text: str, most: int = 90) -> str:
-    """A text to quote, cut in its middle."""
-    return repr(text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}")

@@ -89,7 +89,7 @@ def crowd(server: Server) -> int:
 
 def with_ids(server: Server) -> dict[str, Any]:
     """The ids of what is generated, by which the text as the model wrote it is read back."""
-    return {"return_token_ids": True} if server.takes("/v1/chat/completions", "return_token_ids") else {}
+    return server.taken("/v1/chat/completions", return_token_ids=True)
 
 
 def value_request(server: Server, switch: Recording, case: Case, choice: str, **more: Any) -> Request:

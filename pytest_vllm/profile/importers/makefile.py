@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.makevariables import Variables
+from pytest_vllm.profile.importers.makevariables import DRY, Variables
 from pytest_vllm.profile.importers.shell import read_script
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
@@ -23,7 +23,6 @@ _ASSIGNED = re.compile(
 )
 _RULE = re.compile(r"(?P<targets>[^:=#\t][^:=#]*)::?(?!=)(?P<rest>.*)", re.DOTALL)
 _DECIDED = re.compile(r"(?P<word>ifeq|ifneq|ifdef|ifndef)\b[ \t]*(?P<rest>.*)", re.DOTALL)
-_DRY = "make -n TARGET | pytest --vllm-from=-"
 
 
 def read_makefile(origin: Origin, service: str | None) -> Draft:
@@ -82,7 +81,7 @@ class _Makefile:
             return bool(self.names.known(f"$({rest})", at)) == (found["word"] == "ifdef")
         sides = re.fullmatch(r"\((.*),(.*)\)|([\"'])(.*)\3\s+([\"'])(.*)\5", rest, re.DOTALL)
         if sides is None:
-            raise self.origin.problem(at, f"`{found[0]}` is not understood", _DRY)
+            raise self.origin.problem(at, f"`{found[0]}` is not understood", DRY)
         one, two = (sides[1], sides[2]) if sides[1] is not None else (sides[4], sides[6])
         same = self.names.known(one.strip(), at) == self.names.known(two.strip(), at)
         return same == (found["word"] == "ifeq")
@@ -91,7 +90,7 @@ class _Makefile:
         """An assignment, an `include` or a rule; the target that recipe lines then belong to."""
         word = line.split(maxsplit=1)[0]
         if word in ("define", "undefine", "load", ".ONESHELL:"):
-            raise self.origin.problem(at, f"`{word}` of make is not followed", f"give what it runs: {_DRY}")
+            raise self.origin.problem(at, f"`{word}` of make is not followed", DRY)
         if word in ("include", "-include", "sinclude"):
             self._include(line.split()[1:], at, needed=word == "include")
             return ""

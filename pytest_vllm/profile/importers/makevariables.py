@@ -14,7 +14,7 @@ _CLOSES = {"(": ")", "{": "}"}
 #: Makes a shell name of what only the environment or a shell knows.
 _SHELL_NAME = re.compile(r"[A-Za-z_]\w*")
 _FUNCTIONS = ("if", "or", "and", "strip", "shell", "info", "warning", "notdir", "addprefix")
-_DRY = "give what make runs: make -n TARGET | pytest --vllm-from=-"
+DRY = "give what make runs: make -n TARGET | pytest --vllm-from=-"
 
 
 class Variables:
@@ -42,7 +42,7 @@ class Variables:
         found = self._filled(text, at, "", 0, quotes=False)
         found = re.sub(r"\$\{(\w+)\}", lambda one: self.origin.environ.get(one[1], ""), found)
         if "$(" in found:
-            raise self.origin.problem(at, f"a condition hangs on {found}, which only a shell knows", _DRY)
+            raise self.origin.problem(at, f"a condition hangs on {found}, which only a shell knows", DRY)
         return found
 
     def expanded(self, text: str, at: int, target: str) -> str:
@@ -56,7 +56,7 @@ class Variables:
 
     def _filled(self, text: str, at: int, target: str, depth: int, *, quotes: bool) -> str:
         if depth > _DEEPEST:
-            raise self.origin.problem(at, "a variable of make that holds itself", _DRY)
+            raise self.origin.problem(at, "a variable of make that holds itself", DRY)
         found: list[str] = []
         place, single, double = 0, False, False
         while (one := _REFERENCE.search(text, place)) is not None:
@@ -84,7 +84,7 @@ class Variables:
             level += (text[end] == opened) - (text[end] == _CLOSES[opened])
             if not level:
                 return text[place:end], end + 1
-        raise self.origin.problem(at, f"`${opened}{text[place : place + 40]}` is not closed", _DRY)
+        raise self.origin.problem(at, f"`${opened}{text[place : place + 40]}` is not closed", DRY)
 
     def _value(self, inner: str, at: int, target: str, depth: int) -> str:
         """The value of a reference: a variable, a function, or what a shell has to say."""

@@ -15,7 +15,7 @@ from pytest_vllm.measure.driver import Call
 from pytest_vllm.measure.run import perform, speed_of
 from pytest_vllm.measure.talk import speed_told
 from pytest_vllm.measure.wirebytes import Head
-from pytest_vllm.measure.workload import Kind, Prompts, Workload
+from pytest_vllm.measure.workload import Goal, Kind, Prompts, Workload
 from pytest_vllm.wire.server import Server
 from tests.unit.measure.conftest import FIRST, WORDS
 from tests.unit.measure.serving import Asked, serving
@@ -50,6 +50,15 @@ def test_a_closed_loop_finds_the_times_that_the_server_wrote_down(calibrator: Se
         assert sample.ttft == pytest.approx(row["written"][0] - row["arrived"], abs=0.01)
         assert sample.tpot == pytest.approx((row["written"][-1] - row["written"][0]) / (WORDS - 1), abs=0.001)
     assert found.client["events-s"] > 0
+
+
+def test_a_load_that_no_time_is_left_for_ends(calibrator: Server) -> None:
+    """Others used up the budget: nothing is decided, and nothing breaks."""
+    goals = (Goal("decode-tok-s", within=0.5),)
+    found = perform("x", replace(BARE, seconds=0.0, requests=None, goals=goals), calibrator)
+
+    assert found.stopped in ("budget", "decided")
+    assert not found.errors
 
 
 def test_canaries_are_heard_before_and_after(calibrator: Server) -> None:
