@@ -18,6 +18,7 @@ from pytest_vllm.run.findings import answered
 from pytest_vllm.run.heldup import broke
 from pytest_vllm.run.pace import generated_tokens
 from pytest_vllm.wire.glance import glance
+from pytest_vllm.wire.looking import Looking
 from pytest_vllm.wire.policy import UNIX
 from pytest_vllm.wire.proxy import is_loopback
 from pytest_vllm.wire.recording import Recording, Request
@@ -217,14 +218,15 @@ class Vigil:
 
     async def _gone(self) -> str:
         """Why the server is gone; empty when it answers."""
-        lost, deadline = self._lost, time.perf_counter() + self.patience.gone
+        lost, looking = self._lost, self._looks(1)
+        looking.at(time.perf_counter())
         while True:
             if died := await asyncio.to_thread(self.died):
                 return died
             health = await self._health()
             if _lives(health):
                 return ""
-            if time.perf_counter() > deadline:
+            if looking.at(time.perf_counter()) > self.patience.gone:
                 which = f"{lost} exchanges in a row" if lost else "the last requests"
                 found = f"{which} found no server at {self.server.url}"
                 return f"{found}: GET /health: {answered(health)}"
@@ -238,11 +240,12 @@ class Vigil:
         """
         asked = asyncio.create_task(self._sign())
         counted = await self._tokens()
-        begun, deadline = time.perf_counter(), time.perf_counter() + self.patience.hung
-        latest = begun + self.patience.hung * self.patience.starved
+        looking, hung = self._looks(2), self.patience.hung
         health: Recording | None = None
         try:
-            while (now := time.perf_counter()) < deadline or (now < latest and self._starved):
+            while (waited := looking.at(time.perf_counter())) < hung or (
+                waited < hung * self.patience.starved and self._starved
+            ):
                 if died := await asyncio.to_thread(self.died):
                     return died
                 await asyncio.wait([asked], timeout=self.patience.pause)
@@ -261,6 +264,10 @@ class Vigil:
         finally:
             asked.cancel()
             await asyncio.gather(asked, return_exceptions=True)
+
+    def _looks(self, questions: int) -> Looking:
+        """How long is looked, turn by turn of so many questions: what a turn takes beyond them is our own."""
+        return Looking(questions * (self.patience.health + self.patience.pause))
 
     @property
     def _strain(self) -> pressure.Strain:

@@ -8,6 +8,7 @@ scrape that comes back at once may still miss it. Only looks and remembers; scra
 from __future__ import annotations
 
 from pytest_vllm.wire.glance import glance
+from pytest_vllm.wire.looking import Looking
 
 _BUSY = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 _GENERATED = "vllm:generation_tokens_total"
@@ -31,8 +32,7 @@ class Idleness:
         self._before = None if before is None else _generated(glance(before, (_GENERATED,)))
         self._tokens, self._grace = tokens, grace
         self._last: dict[str, list[float]] | None = None
-        self._looked: float | None = None
-        self._waited = 0.0
+        self._looking = Looking(LOOK)
         #: When a scrape first showed nothing running and nothing waiting; None before that.
         self.emptied: float | None = None
         #: Whether the scrape was vLLM's: of others nobody can say.
@@ -63,10 +63,9 @@ class Idleness:
         self.quiet = not busy and (sure or steady)
         if not self.quiet:
             return False
-        self._waited += 0.0 if self._looked is None else min(now - self._looked, LOOK)
-        self._looked = now
+        waited = self._looking.at(now)
         self.counted = grown >= self._tokens
-        return self.counted or self._waited >= self._grace
+        return self.counted or waited >= self._grace
 
 
 def _generated(values: dict[str, list[float]]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -27,17 +28,22 @@ def idle() -> Pressure:
     return Pressure(time.monotonic())
 
 
-def found(machine: object, after: float) -> str:
-    """What is found of a server whose next token takes so long."""
+def found(machine: object, after: float, patience: Patience = QUICK, held: float = 0.0) -> str:
+    """What is found of a server whose next token takes so long, by a process that is held up once."""
+    left = [held]
 
     async def run() -> str:
-        begun = time.perf_counter()
+        begun = 0.0
 
         async def handler(call: Call) -> None:
+            nonlocal begun
             if call.path == "/metrics":
+                # from the first look on: a busy client may take its time
+                begun = begun or time.perf_counter()
                 tokens = 9 if time.perf_counter() - begun > after else 7
                 await call.answer(b"vllm:generation_tokens_total %d.0\n" % tokens)
             elif call.path == "/health":
+                time.sleep(left.pop() if left else 0.0)  # noqa: ASYNC251 - holds up server and client alike
                 await call.answer({})
             else:
                 await call.closed_by_client()
@@ -45,7 +51,7 @@ def found(machine: object, after: float) -> str:
         async with fake_server(handler) as fake:
             server = Server(fake.url, "m")
             async with WireClient(server) as client:
-                return await Vigil(server, client, patience=QUICK, read=machine).gone()  # type: ignore[arg-type]
+                return await Vigil(server, client, patience=patience, read=machine).gone()  # type: ignore[arg-type]
 
     return asyncio.run(run())
 
@@ -64,3 +70,11 @@ def test_a_machine_that_starves_its_server_is_waited_for(
 def test_a_server_that_hangs_on_such_a_machine_says_under_what_it_was() -> None:
     assert "this machine: load 9 per processor" in found(crowded, 99.0)
     assert "this machine" not in found(idle, 99.0)
+
+
+def test_time_in_which_this_process_was_held_up_is_no_patience() -> None:
+    """The machine stood still for longer than an answer is waited for; answer and token come soon after."""
+    patience = replace(QUICK, gone=1.0, hung=1.0)
+
+    assert found(idle, 0.5, patience, held=1.2) == ""
+    assert found(idle, 99.0, patience, held=1.2).startswith("the server hangs")
