@@ -12,7 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.deviations import GENERAL, subject_of
-from pytest_vllm.decide.verdict import MISREAD, SIGNS_OF_LIFE, Verdict, by_suspicion, suspicion
+from pytest_vllm.decide.verdict import (
+    EVERY_ANSWER,
+    MISREAD,
+    OF_EVERYTHING,
+    SIGNS_OF_LIFE,
+    Verdict,
+    by_suspicion,
+    suspicion,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
 
 #: An answer that holds what another request said: nothing else that such a server says can be relied on.
 MIXED_UP = ("canary.needle.", "canary.batch.", "stream.isolation.", "cache.isolation.")
+#: What all else rests on: that there is one deployment, and that clients can read what it answers.
+BEFORE_ALL = ("health.one-", "answers.plain")
 #: Fails because something else does: the trial request that looks for a capability met the fault, too.
 FOLLOWS = ("profile.capabilities.present",)
 #: A check that blames more exchanges than these looks at everything.
@@ -29,6 +39,8 @@ WIDE = 8
 SUSPECT = 0.5
 #: Areas are equally suspect when their shares of failing checks differ by less than this.
 EQUAL = 0.95
+#: Nearly all checks share it; an area may own it from this part of the most suspect area's share on.
+NEARLY, SLIGHT = 0.8, 0.1
 
 
 @dataclass(frozen=True)
@@ -38,12 +50,12 @@ class Seen:
     Args:
         symptom: how it failed, alike for alike failures; empty when it did not. Its first line is said to
             people, what follows only tells failures apart.
-        stream: whether its answer is a stream.
+        about: areas that its request is about, whichever suite sent it: a stream, tools, the tokenizer.
         route: the path that it asked, without a query.
     """
 
     symptom: str = ""
-    stream: bool = False
+    about: frozenset[str] = frozenset()
     route: str = ""
 
 
@@ -121,7 +133,7 @@ def causes(
     """
     every = sorted(rows, key=_place)
     ranked = by_suspicion(sorted(failing, key=_place), every)
-    sights = _by_route(_sights(ranked, every, seen or {}), every, seen or {})
+    sights = _by_owner(_sights(ranked, every, seen or {}), every, seen or {})
     found = [_cause(group) for group in _groups(sights)]
     ranks = {id(one.result): one.rank for one in sights}
     return tuple(sorted(found, key=lambda one: (_urgency(one), ranks[id(one.first)])))
@@ -151,20 +163,47 @@ def _sights(
     return sights
 
 
-def _by_route(
+def _by_owner(
     sights: Sequence[_Sight], every: Sequence[Result], seen: Mapping[tuple[str, str], Seen]
 ) -> list[_Sight]:
-    """What all blamed exchanges share names the area: that they are streams; among equals, the route."""
-    met = [seen.get((one.result.profile, key), Seen()) for one in sights for key in one.blamed]
+    """What the blamed exchanges share names the area: what they are about; among equals, the route."""
     share = suspicion([one.result for one in sights], every)
-    worst = max(share.values(), default=0.0)
-    routes = {one.route.removeprefix("/v1").removeprefix("/") for one in met}
-    owner = "streaming" if met and all(one.stream for one in met) else ""
-    if not owner and len(routes) == 1:
-        owner = next(iter(routes))
-        owner = owner if share.get(owner, 0.0) >= worst * EQUAL else ""
+    owner = _subject(sights, share, seen) or _route(sights, share, seen)
     ordered = sorted(sights, key=lambda one: (not one.lifeless, one.result.area != owner, one.rank))
     return [replace(one, rank=rank) for rank, one in enumerate(ordered)]
+
+
+def _subject(
+    sights: Sequence[_Sight], share: Mapping[str, float], seen: Mapping[tuple[str, str], Seen]
+) -> str:
+    """The area that nearly all narrow checks are about, the one asked rarest first; empty for none."""
+    if any(one.lifeless for one in sights):
+        return ""
+    told = {place: one.about for place, one in seen.items() if one.about}
+    met = [[told.get((one.result.profile, key), frozenset()) for key in one.blamed] for one in sights]
+    blamed = [about for abouts in met for about in abouts]
+    if blamed and all("streaming" in about for about in blamed):
+        return "streaming"
+    narrow = [
+        frozenset[str]().union(*abouts)
+        for one, abouts in zip(sights, met, strict=True)
+        if abouts and one.result.area not in OF_EVERYTHING and one.result.check not in EVERY_ANSWER
+    ]
+    meets = Counter(area for abouts in narrow for area in abouts)
+    least = SLIGHT * max(share.values(), default=0.0)
+    near = [area for area in meets if meets[area] >= NEARLY * len(narrow) and share.get(area, 0.0) >= least]
+    asked, hit = (
+        Counter(area for one in told.values() for area in one),
+        Counter(a for one in blamed for a in one),
+    )
+    return max(near, key=lambda area: hit[area] ** 2 / asked[area], default="")
+
+
+def _route(sights: Sequence[_Sight], share: Mapping[str, float], seen: Mapping[tuple[str, str], Seen]) -> str:
+    """The area that is named like the one route that was blamed, if no other is more suspect."""
+    met = {seen.get((one.result.profile, key), Seen()).route for one in sights for key in one.blamed}
+    name = next(iter(met)).removeprefix("/v1").removeprefix("/") if len(met) == 1 else ""
+    return name if share.get(name, 0.0) >= max(share.values(), default=0.0) * EQUAL else ""
 
 
 def _blamed(one: Result, share: Mapping[str, float], failed: set[str]) -> frozenset[str]:
@@ -219,9 +258,12 @@ def _title(group: Sequence[_Sight]) -> str:
 
 
 def _urgency(one: Cause) -> int:
-    """Life before mixed-up answers before everything else; last what follows from another fault."""
+    """Life, what all else rests on, mixed-up answers, then the rest; last what follows from another."""
     if any(check.check in SIGNS_OF_LIFE for check in one.checks):
         return 0
-    if any(check.check.startswith(MIXED_UP) and MISREAD not in check.reason for check in one.checks):
+    read = [check.check for check in one.checks if MISREAD not in check.reason]
+    if any(check.startswith(BEFORE_ALL) for check in read):
         return 1
-    return 3 if all(check.check in FOLLOWS for check in one.checks) else 2
+    if any(check.startswith(MIXED_UP) for check in read):
+        return 2
+    return 4 if all(check.check in FOLLOWS for check in one.checks) else 3

@@ -220,6 +220,8 @@ OF_LOADS = ("memory", "performance", "throughput", "soak")
 OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle"), ("answers.whole", "answers.complete")
 #: What a failing check of them weighs, measured with `tests.defects.matrix`.
 LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
+#: Added to what an area decided: one failure among few checks does not outweigh several among many.
+FEW = 5
 #: Within the reason of a check that fails because it cannot read an answer: the fault is the answer's.
 MISREAD = "can't be judged, its answer is malformed"
 
@@ -248,9 +250,9 @@ def suspicion(failing: Sequence[Result], rows: Iterable[Result]) -> dict[str, fl
     mostly = 2 * len(misread) >= len(failing)
     for one in failing:
         if mostly and one.check in EVERY_ANSWER:
-            found[one.area] += 1.0
+            found[one.area] += 0.5
         elif MISREAD not in one.reason:
-            found[one.area] += _weight(one) / max(1, decided[one.area])
+            found[one.area] += _weight(one) / (FEW + decided[one.area])
     return found
 
 

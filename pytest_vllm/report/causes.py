@@ -12,7 +12,7 @@ from pytest_vllm.report.text import count, listed
 from pytest_vllm.wire.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_vllm.decide.verdict import Result
     from pytest_vllm.report.record import ServerRun
@@ -48,7 +48,17 @@ def causes_of(
 
 def _seen(one: Recording) -> Seen:
     route = one.request.path.partition("?")[0]
-    return Seen("" if one.aborted else _symptom(one), is_stream(one) or one.request.streams, route)
+    return Seen("" if one.aborted else _symptom(one), frozenset(_about(one, route)), route)
+
+
+def _about(one: Recording, route: str) -> Iterator[str]:
+    """The areas that a request is about by its form."""
+    if is_stream(one) or one.request.streams:
+        yield "streaming"
+    if isinstance(one.request.json, dict) and one.request.json.get("tools"):
+        yield "tools"
+    if route.endswith("tokenize"):
+        yield "tokenize"
 
 
 def _symptom(one: Recording) -> str:

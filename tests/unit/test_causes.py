@@ -40,6 +40,13 @@ def failing(
     )
 
 
+def holding(area: str, number: int) -> Result:
+    """A check of an area that holds, over an exchange of its own."""
+    return Result(
+        f"{area}.holds-{number}", Level.MUST, Family.CONFORMANCE, Verdict.PASS, "", area=area, profile="sim"
+    )
+
+
 def ids(found: tuple[Cause, ...]) -> list[list[str]]:
     return [sorted(one.check for one in cause.checks) for cause in found]
 
@@ -60,7 +67,11 @@ results = st.lists(
 )
 sightings = st.dictionaries(
     st.tuples(st.sampled_from(("sim", "other")), st.sampled_from(KEYS)),
-    st.builds(Seen, st.sampled_from(("", "", "reset", "status 500")), st.booleans()),
+    st.builds(
+        Seen,
+        st.sampled_from(("", "", "reset", "status 500")),
+        st.frozensets(st.sampled_from(("streaming", "tools", "tokenize"))),
+    ),
 )
 
 
@@ -170,3 +181,37 @@ def test_two_crashes_of_one_status_that_say_two_things_are_two_causes() -> None:
 
     found = causes(rows, rows, seen)
     assert [one.title for one in found] == ["answered with 500", "answered with 500"]
+
+
+def test_what_nearly_all_failing_checks_ask_about_names_the_area() -> None:
+    """Calls fail in two suites: their requests share that they offer tools, and few requests do."""
+    rows = [
+        failing("tools.one", "tools.one", reason="no call"),
+        failing("reasoning.one", "reasoning.one", reason="no call"),
+    ]
+    held = [holding("tools", n) for n in range(20)]
+    tools, stream = frozenset({"tools"}), frozenset({"tools", "streaming"})
+    seen = {("sim", "tools.one"): Seen(about=stream), ("sim", "reasoning.one"): Seen(about=tools)}
+
+    assert causes(rows, [*rows, *held])[0].area == "reasoning", "the share of its checks that fail is greater"
+    assert causes(rows, [*rows, *held], seen)[0].area == "tools"
+
+
+def test_one_failure_among_few_does_not_outweigh_several_among_many() -> None:
+    rows = [
+        failing("reasoning.one", "reasoning.one", reason="odd"),
+        *(failing(f"chat.{n}", f"chat.{n}", reason="odd") for n in range(6)),
+    ]
+    held = [holding("chat", n) for n in range(18)] + [holding("reasoning", n) for n in range(2)]
+
+    assert causes(rows, [*rows, *held])[0].area == "chat"
+
+
+def test_several_servers_behind_one_address_are_said_before_what_they_differ_in() -> None:
+    rows = [
+        failing("profile.version.expected", "profile.one", reason="runs 0.11.0"),
+        failing("health.one-version", "health.one", reason="several versions answer"),
+    ]
+    held = [holding("health", n) for n in range(40)]
+
+    assert causes(rows, [*rows, *held])[0].first.check == "health.one-version"
