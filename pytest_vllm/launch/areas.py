@@ -29,6 +29,11 @@ SETTINGS = "fault-in-settings"
 #: Errors that say what the surroundings did, wherever they were raised.
 _OUTSIDE = re.compile(r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|ExceptionGroup")
 
+#: Programs that ask a server: their errors are told by whoever runs them.
+_CLIENT = re.compile(
+    r"-packages/(?:openai|anthropic|litellm|langchain\w*|llama_index|ollama|aiohttp/client\w*|locust)\b"
+)
+
 #: Raised by Python's own library when the machine, a file or a user is not as expected.
 _LIBRARY = re.compile(
     r"/python3\.\d+/(?:os|getpass|socket|subprocess|ssl|shutil|pathlib\w*|tempfile|ctypes|urllib|http|zipfile"
@@ -70,6 +75,8 @@ def fault_in(errors: Iterable[Raised], phase: str) -> tuple[Raised, Cause] | Non
     one = next((one for one in own if _ENGINE.search(one.process)), own[0] if own else None)
     if one is None or _OUTSIDE.search(one.error) or _LIBRARY.search("".join(one.frames[-1:])):
         return None
+    if any(_CLIENT.search(frame) for frame in one.frames[-3:]):
+        return None  # whoever asked a server wrote this log, not the server
     if phase == STARTED and one.process.startswith("APIServer"):
         return None  # a request that it refused, or failed at: the server goes on
     return _named(one, phase)

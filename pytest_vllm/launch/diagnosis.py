@@ -7,20 +7,21 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.launch.diagnose import by_status, cause_of, only_warns, phase_of
+from pytest_vllm.launch.diagnose import by_status, cause_of, phase_of
 from pytest_vllm.launch.frontend import is_front_end_calm
 from pytest_vllm.launch.knownfaults import known_in
 from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.launch.phases import STARTED, step_of
 from pytest_vllm.launch.tracebacks import WRAPPER, raised
+from pytest_vllm.launch.words import only_warns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_vllm.facts.faults import Fault
-    from pytest_vllm.launch.diagnose import Found
     from pytest_vllm.launch.protocol import Exit
+    from pytest_vllm.launch.words import Found
 
 _TELLING = 3
 _WIDEST = 400

@@ -39,7 +39,8 @@ _CARRIERS = re.compile(
     rf"|{_STAMP} +(?=(?:TRACE|DEBUG|INFO|WARN|ERROR) )"  # and of itself
     rf"|{_STAMP}[ \t](?!- )"  # --timestamps
     r"|[\w.-]+\s+\| ?"  # docker compose
-    r"|│ ?"  # a terminal's frame
+    r"|[│┃▌▍▎▏|] ?"  # a terminal's frame, a quotation's bar
+    r"|> (?=\S)"  # and as mail and Markdown write it
     r")"
 )
 _LOGFMT = re.compile(r'time=\S+ level=\w+ msg="((?:[^"\\]|\\.)*)"')

@@ -48,6 +48,11 @@ _HANDS_ON = re.compile(
 _WITHIN = re.compile(r"(?P<error>(?:\w+\.)*[A-Z]\w*(?:Error|Exception)): (?P<said>.*)", re.DOTALL)
 #: A line of another's own: what it says is not of the error before it.
 _NEXT = re.compile(r"^(?:\[rank\d+\]:\s?)?\[[WEIF]\d{3,4} |^\S+Warning: |^warnings\.warn")
+#: What a compiler, a linker or a build says: it writes past the process that started it.
+_PROGRAM = re.compile(
+    r"(?:nvcc|ptxas|cicc|ninja|gcc|g\+\+|cc1plus|clang\S*|hipcc|ld|collect2|cmake|make)(?: \w+)?\s*:|FAILED: "
+    r"|\S+\.(?:cuh?|c|cc|cpp|h|hpp|py)(?:\(\d+\)|:\d+(?::\d+)?): (?:fatal )?error"
+)
 #: A traceback that is logged calmly was handled.
 _HANDLED = re.compile(r"^(?:\([^)]*\) ?)*(?:DEBUG|INFO|WARNING)\b")
 
@@ -140,6 +145,6 @@ def _rest(lines: Sequence[str], number: int, process: str) -> list[str]:
             break
         if owner(line) == process and (_HANDLED.match(line) or _NEXT.match(line)):
             break
-        if owner(line) == process:
+        if owner(line) == process or (line == text and _PROGRAM.match(text)):
             said.append(text)
     return said
