@@ -29,9 +29,10 @@ SETTINGS = "fault-in-settings"
 #: Errors that say what the surroundings did, wherever they were raised.
 _OUTSIDE = re.compile(r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|ExceptionGroup")
 
-#: Programs that ask a server: their errors are told by whoever runs them.
+#: Programs that ask a server, or build a package: what they raise is not of a server.
 _CLIENT = re.compile(
-    r"-packages/(?:openai|anthropic|litellm|langchain\w*|llama_index|ollama|aiohttp/client\w*|locust)\b"
+    r"-packages/(?:openai|anthropic|litellm|langchain\w*|llama_index|ollama|aiohttp/client\w*|locust"
+    r"|setuptools\w*|pip|pyproject_hooks)\b|/pip-install-|/setup\.py:"
 )
 
 #: Raised by Python's own library when the machine, a file or a user is not as expected.
@@ -76,7 +77,7 @@ def fault_in(errors: Iterable[Raised], phase: str) -> tuple[Raised, Cause] | Non
     if one is None or _OUTSIDE.search(one.error) or _LIBRARY.search("".join(one.frames[-1:])):
         return None
     if any(_CLIENT.search(frame) for frame in one.frames[-3:]):
-        return None  # whoever asked a server wrote this log, not the server
+        return None
     if phase == STARTED and one.process.startswith("APIServer"):
         return None  # a request that it refused, or failed at: the server goes on
     return _named(one, phase)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _TELLING = 3
 _WIDEST = 400
 _STALLED, _WAITS = 3, "No available shared memory broadcast block found"
-_ANSWERED = re.compile(r'"POST /\S+ HTTP/[\d.]+" 200\b')
+_ANSWERED = re.compile(r'"(?:POST /\S+ HTTP/[\d.]+" (?:200|4\d\d)|GET /health HTTP/[\d.]+" 200)\b')
 _ENGINE = re.compile(
     r"^\((?:Engine|Worker|Vllm|Ray)|\[?(?:core\w*|engine|client|multiproc\w*|async_llm\w*)\.py:\d"
 )

@@ -38,7 +38,8 @@ _FOLLOWING = 12
 _REFUSED = "validation error"
 _QUOTES = re.compile(
     r"Worker failed with error ['\"](?P<said>.+?)['\"]?(?:, please check|\Z)"
-    r"|Error in model execution(?: \(input dumped to [^)]*\))?: (?P<execution>.+)",
+    r"|Error in model execution(?: \(input dumped to [^)]*\))?: (?P<execution>.+)"
+    r"|the original error: (?P<error>\w+(?:Error|Exception))\(['\"](?P<original>.+)",
     re.DOTALL,
 )
 #: Whose errors hold another's.
@@ -119,7 +120,12 @@ def quoted(errors: Sequence[Raised]) -> Sequence[Raised]:
     if not errors or not all(one.wrapper for one in errors):
         return errors
     return [
-        replace(one, text=found["said"] or found["execution"], frames=())
+        replace(
+            one,
+            error=found["error"] or one.error,
+            text=found["said"] or found["execution"] or found["original"],
+            frames=(),
+        )
         if (found := _QUOTES.search(one.text))
         else one
         for one in errors

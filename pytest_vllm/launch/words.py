@@ -24,7 +24,8 @@ _HEALED = re.compile(
 )
 _WARNING = re.compile(
     r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^Failed to import from |\b\w*Warning: "
-    r"|thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+|Error retrieving safetensors"
+    r"|^No CUDA runtime is found, using |thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+"
+    r"|Error retrieving safetensors"
 )
 
 

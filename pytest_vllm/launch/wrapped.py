@@ -28,7 +28,7 @@ def unwrapped(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
     behind, which does not begin as a line of a log does.
     """
     width = max((len(text) for _, text in lines), default=0)
-    full = [n for n, (_, text) in enumerate(lines[:-1]) if len(text) == width]
+    full = [n for n, (_, text) in enumerate(lines[:-1]) if len(text) == width and not text.endswith("  ")]
     if not _NARROW <= width <= _WIDE or len(full) < _LEAST or len(lines) > _MOST:
         return at_the_margin(lines)
     filled, first = set(full), ""
