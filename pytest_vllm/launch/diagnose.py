@@ -68,6 +68,8 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     if kind is None and found is not None and only_warns(found.line):
         unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
         found = None if unknown or _went_on(texts, found.number) else found
+    if kind is None and found is None and phase != STARTED and not any(not one.aside for one in errors):
+        found = _by_mention(texts)
     return kind or found or _by_broken(errors) or _by_area(texts, errors, phase)
 
 
@@ -122,6 +124,9 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None
 
 
 _UNBUILT = "build-incomplete"
+_MENTION = re.compile(
+    r"(?:^|[\s\]|>:(])(?P<error>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)): (?P<said>\S.*)"
+)
 _NOT_LOADED = re.compile(
     r"Failed to import (?:from )?vllm\.\w+\W+(?:with )?(?P<error>\w+Error)\([\"'](?P<why>.*)[\"'],?\)"
 )
@@ -181,6 +186,18 @@ def _by_broken(errors: Sequence[Raised]) -> Found | None:
     return None
 
 
+def _by_mention(lines: Sequence[str]) -> Found | None:
+    """A cause by an error that stands within a line, of a log that shows none where Python writes it."""
+    for number, line in telling(lines):
+        if (named := _MENTION.search(line)) is None or only_warns(line):
+            continue
+        one = Raised(number, "", named["error"], named["said"], ())
+        found = cause_in(number, f"{one.error}: {one.text}") or _kind_of(one, "")
+        if found is not None:
+            return replace(found, line=line)
+    return None
+
+
 def _why_not_loaded(lines: Sequence[str]) -> Found | None:
     """Why a compiled part of vLLM is missing: a warning of its start says what could not be loaded."""
     for number, line in enumerate(lines, 1):
@@ -223,6 +240,8 @@ def _kind_of(one: Raised, phase: str) -> Found | None:
     return _of(kind, one.number, f"{one.error}: {said}" if said else one.error)
 
 
+#: Where something failed nothing hangs.
+_FAILS = re.compile(r"(?:Error|Exception)\b|\b[Ff]ailed\b|\bNo such file\b|\bnot found\b|\babort(?:ed|ing)\b")
 #: Lines that show the whole configuration: its words say nothing of what runs.
 _SHOWS = re.compile(r"Initializing an? (?:V\d )?LLM engine|non-default args|\bargs: Namespace")
 
@@ -232,7 +251,7 @@ def _where_it_hangs(lines: Sequence[str]) -> Found | None:
         (n, text) for n, text in reversed(list(enumerate(lines, 1))) if text and not is_front_end_calm(text)
     )
     number, line = next(ends, (0, ""))
-    line = "" if _SHOWS.search(line) or len(line) > _WIDEST else line
+    line = "" if _SHOWS.search(line) or _FAILS.search(line) or len(line) > _WIDEST else line
     for kind in kinds():
         if kind.hung is not None and kind.hung.search(line):
             return _of(kind, number, line)
