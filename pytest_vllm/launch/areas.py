@@ -26,6 +26,7 @@ _ENGINE = re.compile(r"Engine|Worker|Ray", re.IGNORECASE)
 _WORKER = re.compile(r"Worker|Ray", re.IGNORECASE)
 #: A worker calls helpers of the settings; it does not check them.
 SETTINGS = "fault-in-settings"
+FRONT = "fault-in-front-end"
 #: Errors that say what the surroundings did, wherever they were raised.
 _OUTSIDE = re.compile(r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|ExceptionGroup")
 
@@ -91,6 +92,8 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
         if passes(frame):
             continue
         area = next((area for area in areas() if area.frame.search(frame)), None)
+        if area is not None and area.cause.id == FRONT and phase == STARTED:
+            return None  # as above, of versions that do not name the process
         if area is not None and not (area.cause.id == SETTINGS and _WORKER.match(one.process)):
             return one, _cause(area, one, frame, phase, outer)
         if first and (name := library(frame)):

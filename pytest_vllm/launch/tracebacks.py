@@ -54,6 +54,8 @@ _PROGRAM = re.compile(
     r"(?:nvcc|ptxas|cicc|ninja|gcc|g\+\+|cc1plus|clang\S*|hipcc|ld|collect2|cmake|make)(?: \w+)?\s*:|FAILED: "
     r"|\S+\.(?:cuh?|c|cc|cpp|h|hpp|py)(?:\(\d+\)|:\d+(?::\d+)?): (?:fatal )?error"
 )
+#: The error of a worker that whoever asked it quotes without raising it.
+_QUOTED = re.compile(r"^Worker failed with error ['\"](?=\w+(?:Error|Exception): )")
 #: A traceback that is logged calmly was handled.
 _HANDLED = re.compile(r"^(?:\([^)]*\) ?)*(?:DEBUG|INFO|WARNING)\b")
 
@@ -97,7 +99,7 @@ def raised(lines: Sequence[str]) -> list[Raised]:
     aside: set[str] = set()
     found: list[Raised] = []
     for number, line in enumerate(lines, 1):
-        process, text = owner(line), unprefixed(line)
+        process, text = owner(line), _QUOTED.sub("", unprefixed(line))
         if _HANDLED.match(line):
             continue
         if frame := _FRAME.match(text):
