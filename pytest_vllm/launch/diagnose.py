@@ -58,7 +58,8 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
         found = None
     if found is not None and firm:
         return (_of_another(texts, errors, phase, found) if found.cause.follows else None) or found
-    if errors is not every and (words := _by_quotation(errors)):
+    quotations = [one for one, whole in zip(errors, every, strict=True) if one is not whole]
+    if words := _by_quotation(quotations):
         return words
     kind = _by_kind(texts, errors, phase, hung=hung)
     if kind is not None and kind.cause.id == _UNBUILT:
@@ -172,8 +173,8 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
 
 def _by_quotation(errors: Sequence[Raised]) -> Found | None:
     """A cause whose words only a wrapper quotes: its line begins with the wrapper's own."""
-    quotations = (cause_in(one.number, f"{one.error}: {one.text}") for one in errors)
-    return next((found for found in quotations if found), None)
+    said = (cause_in(one.number, f"{one.error}: {one.text.partition(chr(10))[0]}") for one in errors)
+    return next((found for found in said if found), None)
 
 
 def _by_broken(errors: Sequence[Raised]) -> Found | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.carriers import begins, carriers, foreign
 from pytest_vllm.launch.digest import digest
@@ -146,7 +146,9 @@ def _message(text: str, *, levels: bool) -> str:
         return text
     if not isinstance(record, dict):
         return text
-    inner = next((record[key] for key in _INNER_KEYS if isinstance(record.get(key), dict)), {})
+    inner: dict[str, Any] = next(
+        (record[key] for key in _INNER_KEYS if isinstance(record.get(key), dict)), {}
+    )
     whole = {**inner, **record}
     words = next((whole[key] for key in _MESSAGE_KEYS if isinstance(whole.get(key), str)), text)
     words = _COLOUR.sub("", words).rstrip()
