@@ -11,7 +11,10 @@ from pytest_vllm.launch.kinds import kinds
 from pytest_vllm.launch.places import Place, fitting, place_named, place_of, suiting
 from pytest_vllm.launch.protocol import BootError
 
-STEPS = [(row.id, row.tries) for row in (*causes(), *(one.cause for one in (*kinds(), *areas())))]
+STEPS = [
+    (row.id, row.tries)
+    for row in (*causes(), *(one.cause for one in kinds()), *(one.cause for one in areas()))
+]
 #: Words that a place does not know.
 STRANGE = {
     Place.PROCESS: (
