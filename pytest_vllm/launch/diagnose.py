@@ -241,6 +241,8 @@ def _kind_of(one: Raised, phase: str) -> Found | None:
     return _of(kind, one.number, f"{one.error}: {said}" if said else one.error)
 
 
+_TOGETHER = "collective-hang"
+_SIZE = re.compile(r"\bworld[_ ]size[= ](\d+)|\bn[rR]anks (\d+)")
 #: Where something failed nothing hangs.
 _FAILS = re.compile(r"(?:Error|Exception)\b|\b[Ff]ailed\b|\bNo such file\b|\bnot found\b|\babort(?:ed|ing)\b")
 #: Lines that show the whole configuration: its words say nothing of what runs.
@@ -255,8 +257,15 @@ def _where_it_hangs(lines: Sequence[str]) -> Found | None:
     line = "" if _SHOWS.search(line) or _FAILS.search(line) or len(line) > _WIDEST else line
     for kind in kinds():
         if kind.hung is not None and kind.hung.search(line):
-            return _of(kind, number, line)
+            alone = kind.cause.id == _TOGETHER and _is_alone(lines)
+            return None if alone else _of(kind, number, line)
     return None
+
+
+def _is_alone(lines: Sequence[str]) -> bool:
+    """Whether the only rank says so: there is nobody whom it could wait for."""
+    sizes = [int(found[1] or found[2]) for line in lines for found in _SIZE.finditer(line)]
+    return bool(sizes) and max(sizes) == 1
 
 
 def _of(kind: Kind, number: int, line: str) -> Found:
