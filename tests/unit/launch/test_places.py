@@ -6,6 +6,7 @@ import pytest
 
 from pytest_vllm.launch.areas import areas
 from pytest_vllm.launch.causes import causes
+from pytest_vllm.launch.diagnose_command import place_given
 from pytest_vllm.launch.diagnosis import diagnose
 from pytest_vllm.launch.kinds import kinds
 from pytest_vllm.launch.places import Place, fitting, place_named, place_of, suiting
@@ -72,6 +73,25 @@ def test_a_diagnosis_has_the_steps_of_its_place() -> None:
     assert "[server] shm" in diagnose([BUS]).tries[0]
     assert "mount -o remount" in diagnose([BUS], place=Place.PROCESS).tries[0]
     assert "emptyDir" in diagnose([f"[pod/vllm-0/vllm] {BUS}"]).tries[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "place"),
+    [
+        ("unit:vllm.service", BUS, Place.PROCESS),
+        ("unit:vllm.service", "podman[812]: container died", Place.PODMAN),
+        ("container:vllm", BUS, Place.PODMAN),
+        ("server.log", BUS, Place.UNKNOWN),
+        ("-", BUS, Place.UNKNOWN),
+    ],
+)
+def test_the_source_of_a_log_says_where(
+    source: str, line: str, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit may run a container; a container is of the engine that is here."""
+    monkeypatch.setattr("shutil.which", {"podman": "/usr/bin/podman"}.get)
+
+    assert place_given(source, [line]) is place
 
 
 @pytest.mark.parametrize(("launcher", "word"), [("process", "remount"), ("docker", "shm"), ("attach", "shm")])
