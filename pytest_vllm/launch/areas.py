@@ -26,8 +26,15 @@ _ENGINE = re.compile(r"Engine|Worker|Ray", re.IGNORECASE)
 _WORKER = re.compile(r"Worker|Ray", re.IGNORECASE)
 #: A worker calls helpers of the settings; it does not check them.
 SETTINGS = "fault-in-settings"
+FRONT = "fault-in-front-end"
 #: Errors that say what the surroundings did, wherever they were raised.
 _OUTSIDE = re.compile(r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|ExceptionGroup")
+
+#: Programs that ask a server, or build a package: what they raise is not of a server.
+_CLIENT = re.compile(
+    r"-packages/(?:openai|anthropic|litellm|langchain\w*|llama_index|ollama|aiohttp/client\w*|locust"
+    r"|setuptools\w*|pip|pyproject_hooks)\b|/pip-install-|/setup\.py:"
+)
 
 #: Raised by Python's own library when the machine, a file or a user is not as expected.
 _LIBRARY = re.compile(
@@ -70,6 +77,8 @@ def fault_in(errors: Iterable[Raised], phase: str) -> tuple[Raised, Cause] | Non
     one = next((one for one in own if _ENGINE.search(one.process)), own[0] if own else None)
     if one is None or _OUTSIDE.search(one.error) or _LIBRARY.search("".join(one.frames[-1:])):
         return None
+    if any(_CLIENT.search(frame) for frame in one.frames[-3:]):
+        return None
     if phase == STARTED and one.process.startswith("APIServer"):
         return None  # a request that it refused, or failed at: the server goes on
     return _named(one, phase)
@@ -83,6 +92,8 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
         if passes(frame):
             continue
         area = next((area for area in areas() if area.frame.search(frame)), None)
+        if area is not None and area.cause.id == FRONT and phase == STARTED:
+            return None  # as above, of versions that do not name the process
         if area is not None and not (area.cause.id == SETTINGS and _WORKER.match(one.process)):
             return one, _cause(area, one, frame, phase, outer)
         if first and (name := library(frame)):

@@ -6,53 +6,29 @@ causes share, counts only where no cause is found. Without any match the first e
 
 from __future__ import annotations
 
-import difflib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.areas import fault_in
 from pytest_vllm.launch.carriers import speaks
-from pytest_vllm.launch.causes import Cause, causes
+from pytest_vllm.launch.causes import causes
 from pytest_vllm.launch.frontend import is_front_end_calm, without_requests
 from pytest_vllm.launch.kinds import Kind, kinds
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root, within
+from pytest_vllm.launch.words import Found, cause_in, matches, only_warns, telling
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from pytest_vllm.launch.protocol import Exit
 
 LAST_LINES = 20
 _AROUND, _BROKEN = 2, 4
 _WIDEST, _ALIKE = 400, 60
-_WORD = re.compile(r"[\w.-]+")
-_PLACE = re.compile(r"\{(\w+)\}")
-
-_CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG|TRACE)\b")
-#: A warning that says what is done instead: nothing failed.
-_HEALED = re.compile(
-    r"\b(?:[Ff]all(?:ing|s)?[ -]?back|fallback)\b|[;:,] (?:using|disabling|setting|ignoring)\b"
-    r"|will be (?:used|ignored|disabled)|extreme caution|\bretrying \d+ of \d+|Error retrieving safetensors"
-)
-_WARNING = re.compile(
-    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^Failed to import from |\b\w*Warning: "
-    r"|thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+|Error retrieving safetensors"
-)
-
-
-@dataclass(frozen=True)
-class Found:
-    """A cause with the line that shows it; `number` counts from 1, 0 when no log line shows it."""
-
-    cause: Cause
-    number: int
-    line: str
-    means: str
-    tries: tuple[str, ...]
 
 
 def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> Found | None:
@@ -74,13 +50,17 @@ def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> 
 def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found | None:
     """As `root_cause`, of lines as `logtext.spread` gives them."""
     texts = without_requests(texts) if phase == STARTED else texts
-    errors = quoted(raised(texts))
+    every = raised(texts)
+    errors = quoted(every)
     hollow = {one.number for one in errors if one.hollow}
     found, firm = _by_words(texts, hollow)
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None
     if found is not None and firm:
         return (_of_another(texts, errors, phase, found) if found.cause.follows else None) or found
+    quotations = [one for one, whole in zip(errors, every, strict=True) if one is not whole]
+    if words := _by_quotation(quotations):
+        return words
     kind = _by_kind(texts, errors, phase, hung=hung)
     if kind is not None and kind.cause.id == _UNBUILT:
         kind = _why_not_loaded(texts) or kind
@@ -89,6 +69,8 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     if kind is None and found is not None and only_warns(found.line):
         unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
         found = None if unknown or _went_on(texts, found.number) else found
+    if kind is None and found is None and phase != STARTED and not any(not one.aside for one in errors):
+        found = _by_mention(texts)
     return kind or found or _by_broken(errors) or _by_area(texts, errors, phase)
 
 
@@ -98,7 +80,7 @@ def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, foll
     for one in errors:
         if one.wrapper or one.process in {"", own}:
             continue
-        said = _said(one.number, texts[one.number - 1])
+        said = cause_in(one.number, texts[one.number - 1])
         kind = _narrowed(texts, said) if said else _kind_of(one, phase)
         if kind is not None and not kind.cause.follows:
             return kind
@@ -120,11 +102,6 @@ def _told_before(found: Found, kind: Found) -> bool:
     )
 
 
-def only_warns(line: str) -> bool:
-    """Whether a line warns of something, and says nothing of a failure."""
-    return bool(_WARNING.search(line))
-
-
 def _unknown_before(found: Found, errors: Sequence[Raised]) -> bool:
     """Whether something was raised before that nobody knows: what follows may follow from it."""
     before = (one for one in errors if one.number < found.number and not one.wrapper)
@@ -135,10 +112,10 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None
     """The first cause whose words a log holds; and whether more than a symptom, or a warning, says so."""
     symptom = None
     ran = any(speaks(line) for line in lines)
-    for number, line in _telling(lines):
+    for number, line in telling(lines):
         if number in aside:
             continue
-        for found in _matches(number, line, ran=ran):
+        for found in matches(number, line, ran=ran):
             if not found.cause.symptom and not only_warns(line):
                 # the warning that told the same cause before names it best
                 same = symptom is not None and symptom.cause == found.cause
@@ -148,6 +125,9 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None
 
 
 _UNBUILT = "build-incomplete"
+_MENTION = re.compile(
+    r"(?:^|[\s\]|>:(])(?P<error>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)): (?P<said>\S.*)"
+)
 _NOT_LOADED = re.compile(
     r"Failed to import (?:from )?vllm\.\w+\W+(?:with )?(?P<error>\w+Error)\([\"'](?P<why>.*)[\"'],?\)"
 )
@@ -191,13 +171,31 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
     return found or (_where_it_hangs(lines) if hung else None)
 
 
+def _by_quotation(errors: Sequence[Raised]) -> Found | None:
+    """A cause whose words only a wrapper quotes: its line begins with the wrapper's own."""
+    said = (cause_in(one.number, f"{one.error}: {one.text.partition(chr(10))[0]}") for one in errors)
+    return next((found for found in said if found), None)
+
+
 def _by_broken(errors: Sequence[Raised]) -> Found | None:
     """A cause whose words a terminal, or a page, broke into several lines."""
     for one in errors:
         if not one.wrapper and "\n" in one.text:
             whole = f"{one.error}: {' '.join(one.text.splitlines()[:_BROKEN])}"
-            if found := _said(one.number, whole):
+            if found := cause_in(one.number, whole):
                 return found
+    return None
+
+
+def _by_mention(lines: Sequence[str]) -> Found | None:
+    """A cause by an error that stands within a line, of a log that shows none where Python writes it."""
+    for number, line in telling(lines):
+        if (named := _MENTION.search(line)) is None or only_warns(line):
+            continue
+        one = Raised(number, "", named["error"], named["said"], ())
+        found = cause_in(number, f"{one.error}: {one.text}") or _kind_of(one, "")
+        if found is not None:
+            return replace(found, line=line)
     return None
 
 
@@ -207,7 +205,7 @@ def _why_not_loaded(lines: Sequence[str]) -> Found | None:
         if (failed := _NOT_LOADED.search(line)) is None:
             continue
         one = Raised(number, "", failed["error"], failed["why"], ())
-        found = _said(number, f"{one.error}: {one.text}") or _kind_of(one, "")
+        found = cause_in(number, f"{one.error}: {one.text}") or _kind_of(one, "")
         if found is not None and found.cause.id != _UNBUILT:
             return replace(found, line=line)
     return None
@@ -243,6 +241,10 @@ def _kind_of(one: Raised, phase: str) -> Found | None:
     return _of(kind, one.number, f"{one.error}: {said}" if said else one.error)
 
 
+_TOGETHER = "collective-hang"
+_SIZE = re.compile(r"\bworld[_ ]size[= ](\d+)|\bn[rR]anks (\d+)")
+#: Where something failed nothing hangs.
+_FAILS = re.compile(r"(?:Error|Exception)\b|\b[Ff]ailed\b|\bNo such file\b|\bnot found\b|\babort(?:ed|ing)\b")
 #: Lines that show the whole configuration: its words say nothing of what runs.
 _SHOWS = re.compile(r"Initializing an? (?:V\d )?LLM engine|non-default args|\bargs: Namespace")
 
@@ -252,11 +254,18 @@ def _where_it_hangs(lines: Sequence[str]) -> Found | None:
         (n, text) for n, text in reversed(list(enumerate(lines, 1))) if text and not is_front_end_calm(text)
     )
     number, line = next(ends, (0, ""))
-    line = "" if _SHOWS.search(line) or len(line) > _WIDEST else line
+    line = "" if _SHOWS.search(line) or _FAILS.search(line) or len(line) > _WIDEST else line
     for kind in kinds():
         if kind.hung is not None and kind.hung.search(line):
-            return _of(kind, number, line)
+            alone = kind.cause.id == _TOGETHER and _is_alone(lines)
+            return None if alone else _of(kind, number, line)
     return None
+
+
+def _is_alone(lines: Sequence[str]) -> bool:
+    """Whether the only rank says so: there is nobody whom it could wait for."""
+    sizes = [int(found[1] or found[2]) for line in lines for found in _SIZE.finditer(line)]
+    return bool(sizes) and max(sizes) == 1
 
 
 def _of(kind: Kind, number: int, line: str) -> Found:
@@ -269,19 +278,6 @@ def phase_of(lines: Iterable[str]) -> str:
     for line in lines:
         reader.read(line, 0.0)
     return reader.phase
-
-
-def _telling(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Numbered lines that can tell a cause: no INFO, no usage text, no source quoted in a traceback."""
-    source = usage = False
-    for number, line in enumerate(lines, 1):
-        text = unprefixed(line)
-        usage = text.startswith("usage: ") or (usage and text.startswith(" "))
-        quoted = source and text.startswith("    ")
-        source = quoted or text.lstrip().startswith('File "')
-        healed = only_warns(line) and _HEALED.search(text)
-        if not (usage or quoted or source or healed or _CALM.match(line)):
-            yield number, line
 
 
 def first_exception(lines: Sequence[str]) -> int | None:
@@ -341,44 +337,6 @@ def by_status(ended: Exit | None) -> Found | None:
         return by_id("killed-for-memory")
     status = _SIGNALS.get(ended.signal) or ended.status
     return by_id(_STATUS[status]) if status in _STATUS else None
-
-
-def _said(number: int, text: str) -> Found | None:
-    """The cause whose words a text of the server's holds; no symptom."""
-    found = next(_matches(number, text, ran=True), None)
-    return None if found is None or found.cause.symptom else found
-
-
-def _matches(number: int, line: str, *, ran: bool) -> Iterator[Found]:
-    for cause in causes():
-        if cause.daemon and ran:
-            continue
-        if match := cause.pattern.search(line):
-            groups = _groups(match)
-            known = _WORD.findall(groups.get("known", ""))
-            near = difflib.get_close_matches(groups.get("value", ""), known, 1)
-            groups["near"] = near[0] if near else ""
-            # a step that hangs on a figure which the line does not give is left out
-            tries = tuple(_filled(one, groups) for one in cause.tries if all(_named(one, groups)))
-            yield Found(cause, number, line, _filled(cause.means, groups), tries)
-            return
-
-
-def _groups(match: re.Match[str]) -> dict[str, str]:
-    """Named groups, `name2` and `name3` standing in for an empty `name`."""
-    found: dict[str, str] = {}
-    for name, text in match.groupdict().items():
-        plain = name.rstrip("23")
-        found[plain] = found.get(plain) or (text or "").strip()
-    return found
-
-
-def _named(text: str, groups: Mapping[str, str]) -> list[str]:
-    return [groups[name] for name in _PLACE.findall(text) if name in groups]
-
-
-def _filled(text: str, groups: Mapping[str, str]) -> str:
-    return _PLACE.sub(lambda place: groups.get(place[1], place[0]), text)
 
 
 def _shown(lines: Sequence[str], index: int) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from pytest_vllm.launch.diagnosis import Sure
+from pytest_vllm.launch.places import Place, place_of
 from pytest_vllm.profile.errors import ProfileError
 
 if TYPE_CHECKING:
@@ -85,6 +86,16 @@ def rendered(found: Diagnosis) -> Iterator[str]:
         yield f"  {one.means}"
         for step in one.tries:
             yield f"  try: {step}"
+
+
+def place_given(source: str, lines: Sequence[str]) -> Place:
+    """Where the server runs, as far as the source, beside the log, says so."""
+    kind, _, name = source.partition(":")
+    if kind == "unit" and name:
+        return place_of(lines) or Place.PROCESS
+    if kind == "container" and name and not (shutil.which("docker") and shutil.which("podman")):
+        return Place.DOCKER if shutil.which("docker") else Place.PODMAN
+    return Place.UNKNOWN
 
 
 def _container(name: str) -> list[str]:

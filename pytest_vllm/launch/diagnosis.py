@@ -7,25 +7,27 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.launch.diagnose import by_status, cause_of, only_warns, phase_of
+from pytest_vllm.launch.diagnose import by_status, cause_of, phase_of
 from pytest_vllm.launch.frontend import is_front_end_calm
 from pytest_vllm.launch.knownfaults import known_in
 from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.launch.phases import STARTED, step_of
+from pytest_vllm.launch.places import Place, fitting, place_of
 from pytest_vllm.launch.tracebacks import WRAPPER, raised
+from pytest_vllm.launch.words import only_warns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_vllm.facts.faults import Fault
-    from pytest_vllm.launch.diagnose import Found
     from pytest_vllm.launch.protocol import Exit
+    from pytest_vllm.launch.words import Found
 
 _TELLING = 3
 _WIDEST = 400
 _STALLED, _WAITS = 3, "No available shared memory broadcast block found"
-_ANSWERED = re.compile(r'"POST /\S+ HTTP/[\d.]+" 200\b')
+_ANSWERED = re.compile(r'"POST /\S+ HTTP/[\d.]+" (?:200|4\d\d)\b')
 _ENGINE = re.compile(
     r"^\((?:Engine|Worker|Vllm|Ray)|\[?(?:core\w*|engine|client|multiproc\w*|async_llm\w*)\.py:\d"
 )
@@ -102,14 +104,27 @@ class Diagnosis:
         }
 
 
-def diagnose(lines: Sequence[str], ended: Exit | None = None, *, hung: bool | None = None) -> Diagnosis:
+def diagnose(
+    lines: Sequence[str],
+    ended: Exit | None = None,
+    *,
+    hung: bool | None = None,
+    place: Place = Place.UNKNOWN,
+) -> Diagnosis:
     """Why a server died or hangs, read from its log.
 
     Args:
         lines: the log as it was kept, whatever carried it.
         ended: how the server ended, None when that is not known.
         hung: whether it runs and its start does not go on; None when that is not known.
+        place: where it runs; the next steps are those of that place. Unknown: what the log shows.
     """
+    found, place = _read(lines, ended, hung=hung), place or place_of(lines)
+    warnings = tuple(replace(one, tries=fitting(one.tries, place)) for one in found.warnings)
+    return replace(found, tries=fitting(found.tries, place), warnings=warnings)
+
+
+def _read(lines: Sequence[str], ended: Exit | None, *, hung: bool | None) -> Diagnosis:
     records = spread(lines)
     texts = [text for _, text in records]
     warnings = tuple(replace(one, number=records[one.number - 1][0]) for one in startup_warnings(texts))

@@ -35,6 +35,7 @@ class Kind:
         line: searched in single lines instead; what a program says that raises nothing.
         hung: searched in the last line of a start that does not go on.
         sure: whether a match is certain, not likely.
+        deep: whether every frame is searched: compiled code stands between the caller and what it raised.
         own: True where vLLM's own code, or its plugin's, has to be what raised it, not a library that it
             called; False where it has to be somebody else's code, which the frames show; None where that
             does not matter.
@@ -49,12 +50,13 @@ class Kind:
     hung: re.Pattern[str] | None
     sure: bool
     own: bool | None
+    deep: bool = False
 
     def fits(self, one: Raised, phase: str) -> bool:
         """Whether an exception is of this kind."""
         asked = (
             (self.error, one.error),
-            (self.frame, "\n".join(one.frames[-_INNER:])),
+            (self.frame, "\n".join(one.frames if self.deep else one.frames[-_INNER:])),
             (self.text, one.text),
             (self.phase, phase),
         )
@@ -89,4 +91,5 @@ def _kind(row: dict[str, Any]) -> Kind:
         re.compile(row[name], re.MULTILINE) if name in row else None
         for name in ("error", "frame", "text", "phase", "line", "hung")
     )
-    return Kind(cause, error, frame, text, phase, line, hung, bool(row.get("sure")), row.get("own"))
+    sure, deep = bool(row.get("sure")), bool(row.get("deep"))
+    return Kind(cause, error, frame, text, phase, line, hung, sure, row.get("own"), deep)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.carriers import begins, carriers, foreign
 from pytest_vllm.launch.digest import digest
 from pytest_vllm.launch.folded import unfolded, upwards
+from pytest_vllm.launch.spellings import spelt, unnumbered
 from pytest_vllm.launch.wrapped import unwrapped
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ _CARRIERS = re.compile(
     rf"|{_STAMP} +(?=(?:TRACE|DEBUG|INFO|WARN|ERROR) )"  # and of itself
     rf"|{_STAMP}[ \t](?!- )"  # --timestamps
     r"|[\w.-]+\s+\| ?"  # docker compose
-    r"|│ ?"  # a terminal's frame
+    r"|[│┃▌▍▎▏|] ?"  # a terminal's frame, a quotation's bar
+    r"|> (?=\S)"  # and as mail and Markdown write it
     r")"
 )
 _LOGFMT = re.compile(r'time=\S+ level=\w+ msg="((?:[^"\\]|\\.)*)"')
@@ -50,8 +52,9 @@ _BEFORE_VLLM = re.compile(
     r"(?=\((?:APIServer|EngineCore|Worker|VllmWorker|RayWorker)\w*[ )]"
     r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d[ .])"
 )
-_PROCESS = r"\([A-Za-z][\w-]*(?:\([\w-]*\))?(?:,? [^()]*?\bpid=[^)]*| \w+=[^)]*|=\d+[^()]*)?\) ?"
-_MESSAGE_KEYS = ("message", "msg", "log", "MESSAGE", "text")
+_PROCESS = r"\([A-Za-z][\w:.-]*(?:\([\w-]*\))?(?:,? [^()]*?\bpid=[^)]*| \w+=[^)]*|=\d+[^()]*)?\) ?"
+_MESSAGE_KEYS = ("message", "msg", "log", "MESSAGE", "text", "textPayload", "line", "content", "@message")
+_INNER_KEYS = ("jsonPayload", "fields", "body", "attributes")
 _TRACE_KEYS = ("exc_info", "exception", "traceback", "stack_trace", "exc_text")
 _KNOWN_LEVELS = frozenset({"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"})
 _PREFIX = re.compile(
@@ -94,7 +97,8 @@ def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
 
     Of a very long log repetitions are left out. One that shows its newest line first is turned round.
     """
-    kept = unwrapped([(number, _COLOUR.sub("", line[:_RAW])) for number, line in digest(lines)])
+    own = [(number, spelt(_COLOUR.sub("", line[:_RAW]))) for number, line in digest(lines)]
+    kept = unwrapped(unnumbered(own))
     others = foreign([line for _, line in kept])
     kept = [(number, "" if n in others else line) for n, (number, line) in enumerate(kept)]
     if before := carriers(line for _, line in kept):
@@ -142,7 +146,11 @@ def _message(text: str, *, levels: bool) -> str:
         return text
     if not isinstance(record, dict):
         return text
-    words = next((record[key] for key in _MESSAGE_KEYS if isinstance(record.get(key), str)), text)
+    inner: dict[str, Any] = next(
+        (record[key] for key in _INNER_KEYS if isinstance(record.get(key), dict)), {}
+    )
+    whole = {**inner, **record}
+    words = next((whole[key] for key in _MESSAGE_KEYS if isinstance(whole.get(key), str)), text)
     words = _COLOUR.sub("", words).rstrip()
     level = record.get("level", record.get("levelname", record.get("severity", "")))
     named = level.upper() if levels and isinstance(level, str) else ""

@@ -15,7 +15,7 @@ _EGG = re.compile(r"(?<=-packages/)[^/]+\.egg/")
 _SOURCES = re.compile(
     r".*/(?=vllm/(?:v1|engine|entrypoints|model_executor|worker|executor|config|platforms|distributed|lora"
     r"|multimodal|transformers_utils|compilation|spec_decode|attention|utils|plugins|tracing|reasoning|benchmarks"
-    r"|tool_parsers|renderers|tokenizers|inputs|kernels|ir|parser|third_party|_\w+_ops|envs|sampling_params|outputs"
+    r"|tool_parsers|renderers|vllm_flash_attn|tokenizers|inputs|kernels|ir|parser|third_party|_\w+_ops|envs|sampling_params|outputs"
     r"|forward_context|sequence|scripts|logger|pooling_params|beam_search|logits_process|vllm)[/.])"
 )
 #: What passes an error of its caller on: PyTorch's dispatch, wrappers, generated code.
@@ -26,7 +26,7 @@ _PASSES = re.compile(
 )
 _OWN = re.compile(r"(?:-packages/|^/?)vllm/(?!flash_attn/)")
 _PLUGIN = re.compile(
-    r"(?:-packages/|^(?!.*-packages/).*/)(?:vllm_(?!flash_attn)\w+|tpu_inference|tpu_commons)/"
+    r"(?:-packages/|^(?!.*-packages/).*/)(?:vllm_(?!flash_attn)\w+|tpu_inference|tpu_commons)/(?!(?:.*/)?vllm/)"
     r"|/transformers_modules/"
 )
 _PYTHON = re.compile(r"/python3(?:\.\d+)?/(?!.*-packages/)|\\[Ll]ib\\(?!site)")

@@ -38,7 +38,8 @@ _FOLLOWING = 12
 _REFUSED = "validation error"
 _QUOTES = re.compile(
     r"Worker failed with error ['\"](?P<said>.+?)['\"]?(?:, please check|\Z)"
-    r"|Error in model execution(?: \(input dumped to [^)]*\))?: (?P<execution>.+)",
+    r"|Error in model execution(?: \(input dumped to [^)]*\))?: (?P<execution>.+)"
+    r"|the original error: (?P<error>\w+(?:Error|Exception))\(['\"](?P<original>.+)",
     re.DOTALL,
 )
 #: Whose errors hold another's.
@@ -48,6 +49,13 @@ _HANDS_ON = re.compile(
 _WITHIN = re.compile(r"(?P<error>(?:\w+\.)*[A-Z]\w*(?:Error|Exception)): (?P<said>.*)", re.DOTALL)
 #: A line of another's own: what it says is not of the error before it.
 _NEXT = re.compile(r"^(?:\[rank\d+\]:\s?)?\[[WEIF]\d{3,4} |^\S+Warning: |^warnings\.warn")
+#: What a compiler, a linker or a build says: it writes past the process that started it.
+_PROGRAM = re.compile(
+    r"(?:nvcc|ptxas|cicc|ninja|gcc|g\+\+|cc1plus|clang\S*|hipcc|ld|collect2|cmake|make)(?: \w+)?\s*:|FAILED: "
+    r"|\S+\.(?:cuh?|c|cc|cpp|h|hpp|py)(?:\(\d+\)|:\d+(?::\d+)?): (?:fatal )?error"
+)
+#: The error of a worker that whoever asked it quotes without raising it.
+_QUOTED = re.compile(r"^Worker failed with error ['\"](?=\w+(?:Error|Exception): )")
 #: A traceback that is logged calmly was handled.
 _HANDLED = re.compile(r"^(?:\([^)]*\) ?)*(?:DEBUG|INFO|WARNING)\b")
 
@@ -91,7 +99,7 @@ def raised(lines: Sequence[str]) -> list[Raised]:
     aside: set[str] = set()
     found: list[Raised] = []
     for number, line in enumerate(lines, 1):
-        process, text = owner(line), unprefixed(line)
+        process, text = owner(line), _QUOTED.sub("", unprefixed(line))
         if _HANDLED.match(line):
             continue
         if frame := _FRAME.match(text):
@@ -114,7 +122,12 @@ def quoted(errors: Sequence[Raised]) -> Sequence[Raised]:
     if not errors or not all(one.wrapper for one in errors):
         return errors
     return [
-        replace(one, text=found["said"] or found["execution"], frames=())
+        replace(
+            one,
+            error=found["error"] or one.error,
+            text=found["said"] or found["execution"] or found["original"],
+            frames=(),
+        )
         if (found := _QUOTES.search(one.text))
         else one
         for one in errors
@@ -140,6 +153,6 @@ def _rest(lines: Sequence[str], number: int, process: str) -> list[str]:
             break
         if owner(line) == process and (_HANDLED.match(line) or _NEXT.match(line)):
             break
-        if owner(line) == process:
+        if owner(line) == process or (line == text and _PROGRAM.match(text)):
             said.append(text)
     return said

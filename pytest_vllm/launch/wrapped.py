@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ _NARROW, _WIDE, _LEAST, _MOST = 60, 400, 2, 20_000
 _ALIKE = 12
 #: Of the lines that fill the width, how many have to go on in the next one.
 _GO_ON = 0.7
+_MARKS = " \t-*+>#|│┃▌▍▎▏/;%•"
 _LED = re.compile(r"\(|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d")
 _FIGURES = re.compile(r"\d+")
 _OWN = re.compile(r"\s{2,}\S|[{\[│|>]|\d{4}-\d\d-\d\d|$")
@@ -28,7 +30,7 @@ def unwrapped(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
     behind, which does not begin as a line of a log does.
     """
     width = max((len(text) for _, text in lines), default=0)
-    full = [n for n, (_, text) in enumerate(lines[:-1]) if len(text) == width]
+    full = [n for n, (_, text) in enumerate(lines[:-1]) if len(text) == width and not text.endswith("  ")]
     if not _NARROW <= width <= _WIDE or len(full) < _LEAST or len(lines) > _MOST:
         return at_the_margin(lines)
     filled, first = set(full), ""
@@ -50,9 +52,16 @@ def unwrapped(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def at_the_margin(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """The lines without the spaces that stand before all of them, when they are no part of a traceback."""
-    said = [text for _, text in lines if text.strip()]
-    depth = min((len(text) - len(text.lstrip(" ")) for text in said), default=0)
+    """The lines without the spaces and marks that stand before all of them.
+
+    Marks are those of a quotation, a list or a comment; what belongs to a traceback stays.
+    """
+    said = [text for _, text in lines if text.strip(_MARKS)]
+    low, high = min(said, default=""), max(said, default="")
+    alike = itertools.takewhile(
+        lambda pair: pair[0] == pair[1] and pair[0] in _MARKS, zip(low, high, strict=False)
+    )
+    depth = len(list(alike))
     if not depth or not any(begins(text[depth:]) for text in said):
         return list(lines)
     return [(number, text[depth:]) for number, text in lines]

@@ -15,6 +15,7 @@ from pytest_vllm.launch.diagnose import boot_error
 from pytest_vllm.launch.diagnosis import Sure, diagnose
 from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.notable import startup_warnings
+from pytest_vllm.launch.places import fitting, place_named, suiting
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
@@ -87,7 +88,9 @@ class BootedServer:
         self.log.flush()
         ended = self.handle.exit()
         what = f"the server was ready, and ended{_status(ended)} at its first requests"
-        return boot_error(what, self.handle.logs(), ended)
+        error = boot_error(what, self.handle.logs(), ended)
+        error.try_ = fitting(error.try_, place_named(self.profile.server.launcher))
+        return error
 
     def replaced_by(self, handle: Handle) -> None:
         """Follow the log and the memory of a server that was started in its place."""
@@ -134,7 +137,7 @@ def boot(run: RunContext, profile: Profile) -> BootedServer:
             make_room(run.progress.say, evict=run.evict_tenants)
         gauges = gauges_for(profile, folder, run.rootdir, tier=run.tier)
         stack.callback(gauges.close)
-        with _memory_named(gauges):
+        with suiting(profile.server.launcher), _memory_named(gauges):
             handle = stack.enter_context(guard.start(launcher_for(profile.server.launcher), profile))
             gauges.watch(handle)
             run.progress.phase("boot", handle.description)

@@ -23,12 +23,13 @@ def diagnose(given: Namespace) -> int:
 
     The exit status is 0 where no fault is found, 1 otherwise.
     """
-    from pytest_vllm.launch.diagnose_command import read_log, rendered
+    from pytest_vllm.launch.diagnose_command import place_given, read_log, rendered
     from pytest_vllm.launch.diagnosis import Sure
     from pytest_vllm.launch.diagnosis import diagnose as diagnosed
     from pytest_vllm.report.tables import print_json
 
-    found = diagnosed(read_log(given.log), hung=given.hung or None)
+    lines = read_log(given.log)
+    found = diagnosed(lines, hung=given.hung or None, place=place_given(given.log, lines))
     if given.json:
         print_json(found.plain())
     else:

@@ -109,6 +109,15 @@ def test_probes_beside_a_hang() -> None:
     assert diagnose([*hangs, load.format("9.1")]).sure is Sure.NO_FAULT
 
 
+@pytest.mark.parametrize(("size", "cause"), [(1, ""), (2, "collective-hang")])
+def test_a_single_rank_waits_for_nobody(size: int, cause: str) -> None:
+    """Where it hangs it is not the talk among GPUs."""
+    said = f"rank 0 in world size {size} is assigned as DP rank 0, PP rank 0, TP rank 0, EP rank 0"
+    line = f"(EngineCore pid=7) INFO 11-27 20:50:01 [parallel_state.py:1] {said}"
+
+    assert diagnose([*lines_of(FOLDER / "healthy.log")[:8], line], hung=True).cause == cause
+
+
 REFUSED = (
     "(APIServer pid=3) ERROR 11-27 20:50:01 [serving_chat.py:26] Error in preprocessing prompt inputs",
     '(APIServer pid=3) ERROR 11-27 20:50:01 [serving_chat.py:26]   File "/v/vllm/x.py", line 8, in _check',
