@@ -32,6 +32,8 @@ KINDS = {
     "cloud-init": "cloud-init's user data",
     "config": "vLLM's --config YAML",
     "recipe": "a recipe of the vLLM project",
+    "markdown": "a guide in Markdown",
+    "powershell": "a PowerShell or batch script",
 }
 #: Kind -> the module and the function that read it.
 _READERS = {
@@ -45,6 +47,8 @@ _READERS = {
     "makefile": ("makefile", "read_makefile"),
     "cloud-init": ("cloudinit", "read_cloud_init"),
     "recipe": ("recipe", "read_recipe"),
+    "markdown": ("guide", "read_guide"),
+    "powershell": ("windows", "read_windows"),
 }
 _CONTAINER = "container:"
 _FORMS = f"{', '.join(KINDS.values())}, or {_CONTAINER}NAME"

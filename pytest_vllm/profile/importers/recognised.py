@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
 #: Kinds that have a reader of their own, and that others name too.
-READ = ("dockerfile", "supervisord", "makefile", "cloud-init")
+READ = ("dockerfile", "supervisord", "makefile", "cloud-init", "markdown", "powershell")
 _MODAL = re.compile(r"^(?:import|from) modal\b", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
@@ -36,7 +36,7 @@ def kind_of(origin: Origin, forms: str) -> str:
     if kind := _by_name(origin):
         return kind
     if _is_guide(origin):
-        raise _refused(origin, "markdown")
+        return "markdown"
     return _by_text(origin) or _by_keys(origin, _suffix(origin), forms)
 
 
