@@ -34,6 +34,10 @@ KINDS = {
     "recipe": "a recipe of the vLLM project",
     "markdown": "a guide in Markdown",
     "powershell": "a PowerShell or batch script",
+    "skypilot": "a SkyPilot task",
+    "dstack": "a dstack configuration",
+    "workflow": "a GitHub workflow",
+    "llama-swap": "a llama-swap configuration",
 }
 #: Kind -> the module and the function that read it.
 _READERS = {
@@ -49,6 +53,10 @@ _READERS = {
     "recipe": ("recipe", "read_recipe"),
     "markdown": ("guide", "read_guide"),
     "powershell": ("windows", "read_windows"),
+    "skypilot": ("tasks", "read_skypilot"),
+    "dstack": ("tasks", "read_dstack"),
+    "workflow": ("tasks", "read_workflow"),
+    "llama-swap": ("tasks", "read_llama_swap"),
 }
 _CONTAINER = "container:"
 _FORMS = f"{', '.join(KINDS.values())}, or {_CONTAINER}NAME"

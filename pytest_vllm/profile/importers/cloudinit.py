@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import KINDS
-from pytest_vllm.profile.importers.embedded import Part, read_part, serving
+from pytest_vllm.profile.importers.embedded import Part, is_block, read_part, script_of, serving
 from pytest_vllm.profile.importers.origin import ImportProblem, Origin
 from pytest_vllm.profile.importers.recognised import kind_of
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
@@ -48,14 +47,14 @@ def _parts(origin: Origin, document: Node) -> list[Part]:
     """What may start vLLM: name, line, its text at the lines of the file, and its kind."""
     commands = [one for key in ("bootcmd", _COMMANDS) for one in document.get(key).items]
     found = []
-    text = _script(origin, commands)
+    text = script_of(origin, commands)
     if any(word in text for word in _VLLM):
         found.append(Part(_COMMANDS, document.get(_COMMANDS).line, replace(origin, text=text), "shell"))
     for one in document.get("write_files").items:
         path, content = one.get("path").text, one.get("content")
         if not any(word in content.text for word in _VLLM):
             continue
-        lines = "\n" * (content.line if _block(origin, content) else content.line - 1)
+        lines = "\n" * (content.line if is_block(origin, content) else content.line - 1)
         shown = f"{origin.shown} ({path})"
         part = Origin(content.text, path, Path(path).parent, origin.environ)
         try:
@@ -64,20 +63,3 @@ def _parts(origin: Origin, document: Node) -> list[Part]:
             continue
         found.append(Part(path, one.line, replace(part, text=lines + content.text, shown=shown), kind))
     return found
-
-
-def _script(origin: Origin, commands: list[Node]) -> str:
-    """The commands as one script, as cloud-init makes it, each at its own line where that can be."""
-    lines: list[str] = []
-    for one in commands:
-        text = shlex.join(each.text for each in one.items) if isinstance(one.value, list) else one.text
-        first = one.line + _block(origin, one)
-        lines += [""] * (first - 1 - len(lines))
-        lines += text.rstrip("\n").split("\n")
-    return "\n".join(lines) + "\n"
-
-
-def _block(origin: Origin, node: Node) -> bool:
-    """Whether a text stands below its key, behind a bar."""
-    line = origin.text.split("\n")[node.line - 1] if node.line else ""
-    return line.rstrip(" +-0123456789").endswith(("|", ">"))

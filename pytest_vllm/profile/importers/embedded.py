@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.profile.importers.draft import Draft
     from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.yamlnodes import Node
 
 _SEVERAL = " run vLLM: "
 
@@ -68,3 +70,20 @@ def read_part(
     candidates = [Candidate(one.name, one.line, model) for one, model in found]
     part = found[pick(origin, candidates, wanted, what)][0]
     return read_as(part.origin, part.kind, inner or None), part
+
+
+def script_of(origin: Origin, commands: list[Node]) -> str:
+    """The commands as one script, each at its own line where that can be."""
+    lines: list[str] = []
+    for one in commands:
+        text = shlex.join(each.text for each in one.items) if isinstance(one.value, list) else one.text
+        first = one.line + is_block(origin, one)
+        lines += [""] * (first - 1 - len(lines))
+        lines += text.rstrip("\n").split("\n")
+    return "\n".join(lines) + "\n"
+
+
+def is_block(origin: Origin, node: Node) -> bool:
+    """Whether a text stands below its key, behind a bar."""
+    line = origin.text.split("\n")[node.line - 1] if node.line else ""
+    return line.rstrip(" +-0123456789").endswith(("|", ">"))

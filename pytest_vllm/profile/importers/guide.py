@@ -42,8 +42,9 @@ def read_guide(origin: Origin, service: str | None) -> Draft:
     """The server of the block that starts vLLM. Raises ImportProblem for none, and for a choice."""
     parts = _blocks(origin)
     found, faults = serving(parts)
-    if not found and faults:
-        raise faults[0][1]
+    telling = [(part, problem) for part, problem in faults if "no command runs vLLM here" not in str(problem)]
+    if not found and telling:
+        raise telling[0][1]
     if not found:
         what, fix = OTHERS["markdown"]
         raise origin.problem(0, f"it looks like {what}, of which no block of code starts vLLM", fix)
@@ -55,7 +56,7 @@ def read_guide(origin: Origin, service: str | None) -> Draft:
     draft.note(
         chosen.line, "of the guide this block alone is read: what it says in words, or sets before, is not"
     )
-    for part, problem in faults:
+    for part, problem in telling:
         draft.note(part.line, f"block {part.name} is not read: {problem.what}")
     for part, _ in found:
         if part is not chosen:

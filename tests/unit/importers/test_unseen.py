@@ -67,7 +67,7 @@ def test_what_is_left_out_is_named() -> None:
     )
     notes = "\n".join(found.notes)
     for name in ("name v-$(date +%s)", "user $(id -u)", "IP $(hostname -i)", "volumes $(mktemp -d):/t"):
-        assert f"{name} is left out: only the shell that runs it knows its value" in notes
+        assert f"{name} is left out: only what runs it knows its value" in notes
 
 
 def test_a_bare_name_of_a_unit_is_split() -> None:
