@@ -128,7 +128,7 @@ def _words(text: str, origin: Origin, known: dict[str, Word]) -> list[Word]:
     found: list[Word] = []
     current: Word | None = None
     quoted = False
-    for piece in _filled(re.sub(r"\s*(?:>{1,2}\s*\S+|2>&1|\s&&?\s.*)\s*$", "", text), origin, known):
+    for piece in _filled(re.sub(r"(?:\s*(?:\d?>{1,2}\s*&?\S+)|\s&&?\s.*)+\s*$", "", text), origin, known):
         if not isinstance(piece, str):
             current = [*(current or []), piece]
             continue

@@ -67,7 +67,7 @@ def read_into(draft: Draft, words: list[Word], names: Variables) -> None:
     if not rest:
         raise origin.problem(words[0].line, f"`{engine} run` names no image", "complete the line")
     if left := unrun_in(rest[0].text):
-        what = f"the image, or options before it, are {left}, which the shell runs and an importer does not"
+        what = f"image is {left}, or holds options before it, which the shell runs and an importer does not"
         raise origin.problem(rest[0].line, what, "write its value in its place")
     draft.set("image", rest[0].text, rest[0].line)
     container.read_start(draft, reader.entrypoint, rest[1:], names, cleared=reader.cleared)

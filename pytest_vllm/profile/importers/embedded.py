@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import read_as
 from pytest_vllm.profile.importers.origin import ImportProblem
-from pytest_vllm.profile.importers.pick import Candidate, parted, pick
+from pytest_vllm.profile.importers.pick import SERVICE, Candidate, parted, pick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,13 @@ def read_part(
     wanted, inner = parted(names, service)
     candidates = [Candidate(one.name, one.line, model) for one, model in found]
     part = found[pick(origin, candidates, wanted, what)][0]
-    return read_as(part.origin, part.kind, inner or None), part
+    try:
+        return read_as(part.origin, part.kind, inner or None), part
+    except ImportProblem as problem:
+        if inner or _SEVERAL not in str(problem):
+            raise
+        text = problem.what.replace(f"{SERVICE}=NAME", f"{SERVICE}={part.name}/NAME")
+        raise origin.problem(part.line, f"{what} {part.name}: {text}") from problem
 
 
 def script_of(origin: Origin, commands: list[Node]) -> str:

@@ -109,7 +109,7 @@ class _Script:
         return found if array or "," in text or len(found) <= 1 else None
 
     def _command(self, line: int, text: str) -> None:
-        bare = re.sub(r"\s*(?:\|\s*(?:Out-Null|Tee-Object\b.*)|\d?>{1,2}&?\s*\S+|;)\s*$", "", text)
+        bare = re.sub(r"(?:\s*(?:\|\s*(?:Out-Null|Tee-Object\b.*)|\d?>{1,2}&?\s*\S+|;))+\s*$", "", text)
         bare = re.sub(r"^&\s*", "", bare)
         words = self.words(_WSL.sub("", bare, count=1))
         self.lines.add(line, " ".join(posix(one) for one in words))
@@ -141,14 +141,14 @@ class _Script:
         if piece.startswith("'"):
             return [piece[1:-1].replace("''", "'")]
         if piece.startswith('"') and len(piece) > 1:
-            return self._within(piece[1:-1])
+            return self._within(piece[1:-1], quoted=True)
         if piece.startswith("`") and len(piece) == 2:
             return [_ESCAPES.get(piece[1], piece[1])]
         if piece.startswith("$"):
-            return self._within(piece)
+            return self._within(piece, quoted=False)
         return [piece]
 
-    def _within(self, text: str) -> Word:
+    def _within(self, text: str, *, quoted: bool) -> Word:
         """A text with its names filled in."""
         found: Word = [""]
         at = 0
@@ -162,7 +162,7 @@ class _Script:
             else:
                 env = "env:" if re.match(r"\$\{?env:", one[0], re.IGNORECASE) else ""
                 found += self._named(f"{env}{one[3] or one[4]}")
-                if re.match(r"\.\w|\[", text[at : at + 2]) and text == f"{one[0]}{text[at:]}":
+                if not quoted and re.match(r"\.\w|\[", text[at : at + 2]):
                     found.append(("EXPRESSION", f"{short(text)} is worked out when the script runs"))
                     return found
         return [*found, text[at:]]

@@ -100,12 +100,6 @@ def test_what_systemd_alone_knows(words: str, why: str) -> None:
         ("Procfile", "web: vllm serve org/a\n", "Procfile"),
         ("a.yml", "- name: a\n  docker_container: {image: redis}\n", "Ansible"),
         (
-            "a.txt",
-            "docker run --gpus all ^\n  -p 8000:8000 ^\n  vllm/vllm-openai --model a\n",
-            "batch script",
-        ),
-        ("a.txt", "docker run `\n  --gpus all `\n  vllm/vllm-openai --model a\n", "PowerShell"),
-        (
             "a.sbatch",
             "#!/bin/bash\nsrun singularity run --nv vllm.sif --model org/a\n",
             "what an image holds",
