@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.posixlines import posix, short, starts
+from pytest_vllm.profile.importers.posixlines import posix, short, starts, unredirected
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
@@ -24,6 +24,7 @@ _STARTS = re.compile(
     r"@?(?:call\s+)?(?=(?:\S*[\\/])?(?:docker|podman|nerdctl|vllm|python[\d.]*|uv|uvx|wsl)(?:\.exe)?\s)",
     re.IGNORECASE,
 )
+_ENDING = r"\s*\d?>{1,2}\s*&?\S+|\s&&?\s.*"
 _WSL = re.compile(
     r"wsl(?:\.exe)?\s+(?:(?:-d|--distribution|-u|--user|--cd)\s+\S+\s+)*(?:(?:-e|--exec|--)\s+)?",
     re.IGNORECASE,
@@ -128,7 +129,7 @@ def _words(text: str, origin: Origin, known: dict[str, Word]) -> list[Word]:
     found: list[Word] = []
     current: Word | None = None
     quoted = False
-    for piece in _filled(re.sub(r"(?:\s*(?:\d?>{1,2}\s*&?\S+)|\s&&?\s.*)+\s*$", "", text), origin, known):
+    for piece in _filled(unredirected(text, _ENDING), origin, known):
         if not isinstance(piece, str):
             current = [*(current or []), piece]
             continue

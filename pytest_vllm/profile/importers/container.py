@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _WRAPPERS = ("exec", "sudo", "nohup", "env", "time", "command", "-E")
 #: Images of the vLLM project, whose own entry point is `vllm serve` (or the module that came before it).
 _OWN_START = re.compile(r"(?:(?:index\.)?docker\.io/)?vllm/vllm-openai(?:-[\w-]+)?(?:[:@].*)?")
+#: What a guide writes where a name belongs.
+_STANDS_FOR = re.compile(r"\.{2,}|…|<[^<>]+>|\[[^\[\]]+\]|(?:YOUR|MY)[_-]MODEL\w*|MODEL(?:_NAME|_ID|_PATH)?")
 _SIZE = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 
@@ -99,7 +101,13 @@ def read_start(
         read_arguments(draft, words[length:])
     except ImportProblem as problem:
         raise explained(draft.origin, said, problem) from problem
-    if not draft.server.get("model") and "config" not in draft.args:
+    model = draft.server.get("model", "")
+    if _STANDS_FOR.fullmatch(model):
+        line = words[0].line if words else 0
+        raise draft.origin.problem(
+            line, f"{model!r} stands for a model's name", "write the name in its place"
+        )
+    if not model and "config" not in draft.args:
         draft.note(words[0].line if words else 0, "no model is named: vLLM serves its default model")
 
 

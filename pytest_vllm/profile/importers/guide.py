@@ -76,9 +76,8 @@ def _blocks(origin: Origin) -> list[Part]:
             kind = kind_of(within, ", ".join(KINDS.values()))
         except ImportProblem:
             continue
-        at = "\n" * line if kind != "dockerfile" else ""
         name = str(len(found) + 1)
-        found.append(Part(name, line, replace(origin, text=at + text), kind))
+        found.append(Part(name, line, replace(origin, text="\n" * line + text), kind))
     return found
 
 

@@ -28,7 +28,7 @@ _SHM = "/dev/shm"  # noqa: S108 - where vLLM's processes meet
 #: What a memory folder without a limit becomes: enough for NCCL and the workers' queues.
 _UNBOUND = "16g"
 #: Labels of nodes that name the GPU in them.
-_GPU_LABELS = re.compile(r".*(?:accelerator|gpu[.-]?(?:product|type|model|class|name)).*")
+_GPU_LABELS = re.compile(r".*(?:accelerator|gpu(?:\.nvidia\.com/|[.-])?(?:product|type|model|class|name)).*")
 
 
 class ContainerReader:

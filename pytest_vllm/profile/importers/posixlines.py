@@ -52,6 +52,14 @@ def starts(text: str) -> bool:
     return re.search(served, text) is not None
 
 
+def unredirected(text: str, ending: str) -> str:
+    """A command without what it is piped into or written to at its end, outside of quotes."""
+    for found in re.finditer(rf"(?:{ending})+\s*$", text):
+        if text[: found.start()].count('"') % 2 == 0 and text[: found.start()].count("'") % 2 == 0:
+            return text[: found.start()]
+    return text
+
+
 def short(text: str) -> str:
     """A text as messages show it."""
     plain = " ".join(text.split())

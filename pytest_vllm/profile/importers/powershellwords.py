@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.posixlines import posix, short, starts
+from pytest_vllm.profile.importers.posixlines import posix, short, starts, unredirected
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
@@ -21,6 +21,7 @@ _COMMAND = re.compile(
     r"(?:&\s*)?(?=[\"']?(?:\S*[\\/])?(?:docker|podman|nerdctl|vllm|python[\d.]*|uv|uvx|wsl)(?:\.exe)?[\"']?\s)",
     re.IGNORECASE,
 )
+_ENDING = r"\s*\|\s*(?:Out-Null|Tee-Object\b.*)|\s*\d?>{1,2}&?\s*\S+|\s*;"
 _WSL = re.compile(
     r"wsl(?:\.exe)?\s+(?:(?:-d|--distribution|-u|--user|--cd)\s+\S+\s+)*(?:(?:-e|--exec|--)\s+)?",
     re.IGNORECASE,
@@ -109,7 +110,7 @@ class _Script:
         return found if array or "," in text or len(found) <= 1 else None
 
     def _command(self, line: int, text: str) -> None:
-        bare = re.sub(r"(?:\s*(?:\|\s*(?:Out-Null|Tee-Object\b.*)|\d?>{1,2}&?\s*\S+|;))+\s*$", "", text)
+        bare = unredirected(text, _ENDING)
         bare = re.sub(r"^&\s*", "", bare)
         words = self.words(_WSL.sub("", bare, count=1))
         self.lines.add(line, " ".join(posix(one) for one in words))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.program import container_of, other_program
 from pytest_vllm.profile.importers.shellprefix import is_run
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
@@ -77,8 +78,9 @@ def none_but_others(origin: Origin, run: Run) -> None:
         if is_run(start.texts) and (other := other_program(container_of(start.texts)[1])):
             image = container_of(start.texts)[0]
             unset = next((said for value, _ in start.words for said in value.remarks if said.fatal), None)
-            if not image and unset:
-                raise origin.problem(unset.line, unset.text)
+            if not image and (unset or start.said):
+                one = unset or start.said[0]
+                raise origin.problem(one.line, one.text.removesuffix(LEFT_EMPTY))
             fix = "name the file that starts vLLM, or the script that is run there"
             raise origin.problem(
                 start.line, f"the container of {image} starts {other}, not vLLM's server", fix
