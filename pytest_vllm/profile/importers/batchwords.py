@@ -25,6 +25,7 @@ _STARTS = re.compile(
     re.IGNORECASE,
 )
 _ENDING = r"\s*\d?>{1,2}\s*&?\S+|\s&&?\s.*"
+_DOUBLED = "two quotes within quotes are not the same to all programs of Windows"
 _WSL = re.compile(
     r"wsl(?:\.exe)?\s+(?:(?:-d|--distribution|-u|--user|--cd)\s+\S+\s+)*(?:(?:-e|--exec|--)\s+)?",
     re.IGNORECASE,
@@ -133,11 +134,17 @@ def _words(text: str, origin: Origin, known: dict[str, Word]) -> list[Word]:
         if not isinstance(piece, str):
             current = [*(current or []), piece]
             continue
-        for sign in re.findall(r'\\+"|\^[^\s]|[\s\S]', piece):
-            if sign == '"':
+        for sign in re.findall(r'""|\\+"|\^[^\s]|[\s\S]', piece):
+            if sign == '""' and quoted:
+                current = [*(current or []), ("QUOTES", _DOUBLED)]
+            elif sign == '""':
+                current = current or [""]
+            elif sign == '"':
                 quoted, current = not quoted, current or [""]
-            elif sign.endswith('"'):
-                current = [*(current or []), sign[1:]]
+            elif sign.endswith('"'):  # backslashes before a quote are halved, and an odd one keeps it
+                kept = "\\" * (len(sign) // 2 - (len(sign) % 2 == 0)) + ('"' if len(sign) % 2 == 0 else "")
+                quoted = quoted if len(sign) % 2 == 0 else not quoted
+                current = [*(current or []), kept]
             elif sign.isspace() and not quoted:
                 found, current = ([*found, current] if current is not None else found), None
             else:

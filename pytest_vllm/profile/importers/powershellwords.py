@@ -112,8 +112,18 @@ class _Script:
     def _command(self, line: int, text: str) -> None:
         bare = unredirected(text, _ENDING)
         bare = re.sub(r"^&\s*", "", bare)
-        words = self.words(_WSL.sub("", bare, count=1))
+        words = [self._passed(line, one) for one in self.words(_WSL.sub("", bare, count=1))]
         self.lines.add(line, " ".join(posix(one) for one in words))
+
+    def _passed(self, line: int, word: Word) -> Word:
+        """A word as a program gets it: what becomes of quotes in it depends on the release of PowerShell."""
+        text = "".join(one for one in word if isinstance(one, str))
+        if '"' not in text:
+            return word
+        old = '\\"' in text
+        which = "Windows PowerShell 5.1 passes it" if old else "PowerShell 7.3 and later pass it"
+        self.lines.notes.append((line, f"{short(text)} is read as {which}: other releases pass other quotes"))
+        return [one.replace('\\"', '"') if isinstance(one, str) else one for one in word]
 
     def words(self, text: str) -> list[Word]:
         """The words of a text."""

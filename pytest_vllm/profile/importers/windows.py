@@ -31,6 +31,8 @@ def read_windows(origin: Origin, service: str | None) -> Draft:
     draft = read_shell(replace(origin, text=lines.text), service)
     for line, text in lines.left:
         draft.lost(line, f"`{text}`")
+    for line, text in lines.notes:
+        draft.note(line, text)
     return draft
 
 

@@ -30,6 +30,8 @@ POWERSHELL: list[tuple[str, str, Any]] = [
     ("param([int]$Seed = 5)\nvllm serve org/a --seed $Seed\n", "seed", 5),
     ("<# vllm serve org/b #>\nvllm serve org/a --seed 5 # why\n", "seed", 5),
     ("if ($x) {\n  docker rm llm\n}\nvllm serve org/a `\n  --seed 5\n", "seed", 5),
+    ("vllm serve org/a --hf-overrides '{\"a\": 1}'\n", "hf-overrides", {"a": 1}),
+    ("vllm serve org/a --hf-overrides '{\\\"a\\\": 1}'\n", "hf-overrides", {"a": 1}),
     ("wsl -d Ubuntu -- vllm serve org/a --seed 5\n", "seed", 5),
 ]
 
@@ -53,6 +55,8 @@ BATCH: list[tuple[str, str, Any]] = [
         {"method": "mtp", "num_speculative_tokens": 1},
     ),
     ("vllm serve org/a --seed 5 > log.txt 2>&1\n", "seed", 5),
+    ('vllm serve org/a --seed 5 --chat-template ""\n', "chat-template", ""),
+    ('vllm serve org/a --chat-template "a\\\\" --seed 5\n', "chat-template", "a\\"),
 ]
 
 
@@ -75,6 +79,7 @@ def test_batch(text: str, flag: str, value: object, tmp_path: Path) -> None:
         ("a.ps1", "vllm serve $($c.model)\n", "is worked out when the script runs"),
         ("a.bat", 'if "%X%"=="1" set M=org/b\nvllm serve %M%\n', "M has to be set: it is set by a condition"),
         ("a.bat", "if 1==1 (\n  set M=org/b\n)\nvllm serve %M%\n", "it is set in a branch (line 3)"),
+        ("a.bat", 'vllm serve org/a --hf-overrides "{""a"":1}"\n', "two quotes within quotes"),
         ("a.bat", "vllm serve %1\n", "%1 is an argument of the script"),
     ],
 )
