@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.posixlines import posix, short, starts, unredirected
+from pytest_vllm.profile.importers.posixlines import parted_at, posix, short, starts, unredirected
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
@@ -19,6 +19,11 @@ _QUIET = re.compile(
 _SET = re.compile(r"""@?set\s+(?:"(\w+)=(.*)"|(\w+)=(.*))\s*""", re.IGNORECASE)
 _SETS = re.compile(r"(?:^|[\s&(])set\s+(?:/\w\s+)?\"?(\w+)=", re.IGNORECASE)
 _UNLESS = re.compile(r"if\s+not\s+defined\s+(\w+)\s+(set\s.*)", re.IGNORECASE)
+#: A default in a block of its own, which is the same as one on the line.
+_DEFAULTED = re.compile(
+    r"^([ \t]*if\s+not\s+defined\s+\w+\s+)\([ \t]*\n[ \t]*(set\s[^\n]*)\n[ \t]*\)[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _NAMED = re.compile(r"%%|%(~\w*\d|\w+)%?|!(\w+)!")
 _STARTS = re.compile(
     r"@?(?:call\s+)?(?=(?:\S*[\\/])?(?:docker|podman|nerdctl|vllm|python[\d.]*|uv|uvx|wsl)(?:\.exe)?\s)",
@@ -36,7 +41,11 @@ def batch_lines(origin: Origin, lines: Lines) -> None:
     """Say a batch script again; what is within parentheses, or hangs on a condition, is not worked out."""
     known: dict[str, Word] = {}
     depth = 0
-    for line, text in _joined(origin.text):
+    base: dict[str, Word] | None = None
+    whole = _DEFAULTED.sub(r"\1\2\n\n", origin.text)
+    for line, text in _parts(whole):
+        if re.match(r"\s*:(?!:)\w", text):
+            base = _at_label(lines, known, base, line)
         begins, depth = depth, max(0, depth + _opened(text))
         bare = text.strip().lstrip("(").rstrip(") ")
         unless = _UNLESS.fullmatch(bare)
@@ -52,10 +61,38 @@ def batch_lines(origin: Origin, lines: Lines) -> None:
             _statement(origin, lines, known, bare, line)
 
 
+def _at_label(
+    lines: Lines, known: dict[str, Word], base: dict[str, Word] | None, line: int
+) -> dict[str, Word]:
+    """What is set at a label: what was before the first; what stands behind another label is not known."""
+    if base is None:
+        return dict(known)
+    for name in [one for one, word in known.items() if base.get(one) != word]:
+        known[name] = [(name, f"it is set behind another label (line {line})")]
+        lines.add(line, f"unset {name}")
+    return base
+
+
+def _parts(text: str) -> list[tuple[int, str]]:
+    """The commands of each line: `A & B`, `A && B`; what is run where another fails is a condition's."""
+    found = []
+    for line, whole in _joined(text):
+        if _QUIET.match(whole.strip()) and not re.match(
+            r"\s*@?(?:cd|pushd|setlocal)\b", whole, re.IGNORECASE
+        ):
+            found.append((line, whole))
+            continue
+        for one in parted_at(whole, r"(?<![>^])&{1,2}(?!\d)", '"'):
+            first, *others = parted_at(one, r"\|\|", '"')
+            found += [(line, first), *((line, f"if errorlevel 1 {other.strip()}") for other in others)]
+    return found
+
+
 def _left(lines: Lines, known: dict[str, Word], line: int, text: str, how: str) -> None:
     """What is not followed: the names that it sets are not known any more."""
     for name in _SETS.findall(text):
         known[name.upper()] = [(name, f"it is set {how} (line {line})")]
+        lines.notes.append((line, f"{name} is set {how}: it is left out"))
     if starts(text):
         lines.left.append((line, short(text)))
 

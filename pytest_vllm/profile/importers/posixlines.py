@@ -54,6 +54,29 @@ def starts(text: str) -> bool:
     return re.search(served, text) is not None
 
 
+def parted_at(text: str, signs: str, quotes: str) -> list[str]:
+    """A line in the parts that signs divide it into, those between quotes or brackets left out.
+
+    Args:
+        text: the line.
+        signs: an expression.
+        quotes: the signs that quote.
+    """
+    found, depth, quote, at, start = [], 0, "", 0, 0
+    while at < len(text):
+        sign = text[at]
+        if quote or sign in quotes:
+            quote = ("" if sign == quote else quote) if quote else sign
+        else:
+            depth += (sign in "([{") - (sign in ")]}")
+            if depth <= 0 and (here := re.compile(signs).match(text, at)):
+                found.append(text[start:at])
+                start = at = here.end()
+                continue
+        at += 1
+    return [one for one in (*found, text[start:]) if one.strip()]
+
+
 def unredirected(text: str, ending: str) -> str:
     """A command without what it is piped into or written to at its end, outside of quotes."""
     for found in re.finditer(rf"(?:{ending})+\s*$", text):

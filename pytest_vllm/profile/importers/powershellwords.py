@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.posixlines import posix, short, starts, unredirected
+from pytest_vllm.profile.importers.posixlines import parted_at, posix, short, starts, unredirected
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
@@ -65,6 +65,8 @@ class _Script:
         """What stands within braces: what it sets is not known any more."""
         for name in re.findall(r"\$((?:env:)?\w+)\s*\+?=(?!=)", text, re.IGNORECASE):
             self._unknown(name, f"it is set in a branch or a function (line {line})")
+            if name.lower().startswith("env:"):
+                self.lines.notes.append((line, f"${name} is set in a branch or a function: it is left out"))
         if starts(text):
             self.lines.left.append((line, short(text)))
 
@@ -201,6 +203,9 @@ def powershell_lines(origin: Origin, lines: Lines) -> None:
 def _statements(text: str) -> list[tuple[int, str, bool]]:
     """Line and text of each statement, and whether it holds braces of a block."""
     plain = re.sub(r"<#[\s\S]*?#>", lambda found: "\n" * found[0].count("\n"), text)
+    plain = re.sub(
+        r"@(['\"])[ \t]*\n[\s\S]*?\n\1@", lambda one: f"(TEXT{chr(10) * one[0].count(chr(10))})", plain
+    )
     found: list[tuple[int, str, bool]] = []
     current, first, depth, braces = "", 0, 0, False
     for number, one in enumerate(plain.splitlines(), 1):
@@ -215,7 +220,8 @@ def _statements(text: str) -> list[tuple[int, str, bool]]:
         depth += sum(outside.count(sign) for sign in "({[") - sum(outside.count(sign) for sign in ")}]")
         braces |= "{" in outside
         if depth <= 0 and not bare.endswith(("`", "|", ",")):
-            found.append((first, re.sub(r"`\n", "`\n ", current).strip(), braces))
+            whole = re.sub(r"`\n", "`\n ", current).strip()
+            found += [(first, one.strip(), braces) for one in parted_at(whole, ";|&&", "'\"")]
             current, depth, braces = "", 0, False
     if current:
         found.append((first, current.strip(), True))

@@ -27,6 +27,8 @@ POWERSHELL: list[tuple[str, str, Any]] = [
     ('vllm serve org/a --chat-template "a`$b"\n', "chat-template", "a$b"),
     ("$A = @(\n  '--seed', 5,\n  '--dtype', 'half'\n)\nvllm serve org/a @A\n", "dtype", "half"),
     ("$A = @('--seed')\n$A += 5\nvllm serve org/a $A\n", "seed", 5),
+    ("$S = 5; vllm serve org/a --seed $S; exit\n", "seed", 5),
+    ('$T = @"\nvllm serve org/b\n"@\nvllm serve org/a --seed 5\n', "seed", 5),
     ("param([int]$Seed = 5)\nvllm serve org/a --seed $Seed\n", "seed", 5),
     ("<# vllm serve org/b #>\nvllm serve org/a --seed 5 # why\n", "seed", 5),
     ("if ($x) {\n  docker rm llm\n}\nvllm serve org/a `\n  --seed 5\n", "seed", 5),
@@ -46,6 +48,7 @@ BATCH: list[tuple[str, str, Any]] = [
     ("set SEED=5\nvllm serve org/a --seed %SEED%\n", "seed", 5),
     ('set "SEED=5"\nvllm serve org/a --seed %seed%\n', "seed", 5),
     ("if not defined SEED set SEED=5\nvllm serve org/a --seed %SEED%\n", "seed", 5),
+    ('if not defined S (\n  set "S=5"\n)\nvllm serve org/a --seed %S%\n', "seed", 5),
     ("set SEED=4\nif not defined SEED set SEED=5\nvllm serve org/a --seed %SEED%\n", "seed", 4),
     ("rem vllm serve org/b\nvllm serve org/a ^\n  --seed 5\npause\n", "seed", 5),
     ('vllm serve org/a --chat-template "a b"\n', "chat-template", "a b"),
@@ -55,6 +58,7 @@ BATCH: list[tuple[str, str, Any]] = [
         {"method": "mtp", "num_speculative_tokens": 1},
     ),
     ("vllm serve org/a --seed 5 > log.txt 2>&1\n", "seed", 5),
+    ("set S=5& cd x && vllm serve org/a --seed %S% || exit /b 1\n", "seed", 5),
     ('vllm serve org/a --seed 5 --chat-template ""\n', "chat-template", ""),
     ('vllm serve org/a --chat-template "a\\\\" --seed 5\n', "chat-template", "a\\"),
 ]
@@ -80,6 +84,7 @@ def test_batch(text: str, flag: str, value: object, tmp_path: Path) -> None:
         ("a.bat", 'if "%X%"=="1" set M=org/b\nvllm serve %M%\n', "M has to be set: it is set by a condition"),
         ("a.bat", "if 1==1 (\n  set M=org/b\n)\nvllm serve %M%\n", "it is set in a branch (line 3)"),
         ("a.bat", 'vllm serve org/a --hf-overrides "{""a"":1}"\n', "two quotes within quotes"),
+        ("a.bat", "goto b\n:a\nset M=org/a\n:b\nvllm serve %M%\n", "behind another label (line 5)"),
         ("a.bat", "vllm serve %1\n", "%1 is an argument of the script"),
     ],
 )
@@ -89,3 +94,12 @@ def test_what_is_not_worked_out(name: str, text: str, said: str, tmp_path: Path)
         read(tmp_path, name, text if name.endswith("ps1") else f"@echo off\n{text}")
 
     assert said in str(caught.value)
+
+
+def test_variables_of_a_branch(tmp_path: Path) -> None:
+    """They are said, for the server may have them there."""
+    ps = read(tmp_path, "a.ps1", "if ($f) { $env:VLLM_X = 1 }\nvllm serve org/a\n").notes
+    bat = read(tmp_path, "a.bat", '@echo off\nif "%F%"=="1" set VLLM_X=1\nvllm serve org/a\n').notes
+
+    assert any("$env:VLLM_X is set in a branch or a function: it is left out" in note for note in ps)
+    assert any("VLLM_X is set by a condition: it is left out" in note for note in bat)
