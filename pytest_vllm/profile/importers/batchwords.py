@@ -24,6 +24,7 @@ _DEFAULTED = re.compile(
     r"^([ \t]*if\s+not\s+defined\s+\w+\s+)\([ \t]*\n[ \t]*(set\s[^\n]*)\n[ \t]*\)[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
+_COMMENT = re.compile(r"@?(?:rem\b|::)", re.IGNORECASE)
 _NAMED = re.compile(r"%%|%(~\w*\d|\w+)%?|!(\w+)!")
 _STARTS = re.compile(
     r"@?(?:call\s+)?(?=(?:\S*[\\/])?(?:docker|podman|nerdctl|vllm|python[\d.]*|uv|uvx|wsl)(?:\.exe)?\s)",
@@ -95,6 +96,8 @@ def _left(lines: Lines, known: dict[str, Word], line: int, text: str, how: str) 
         lines.notes.append((line, f"{name} is set {how}: it is left out"))
     if starts(text):
         lines.left.append((line, short(text)))
+    else:
+        lines.idle.append((line, "what a branch or a loop does"))
 
 
 def _statement(origin: Origin, lines: Lines, known: dict[str, Word], bare: str, line: int) -> None:
@@ -105,6 +108,8 @@ def _statement(origin: Origin, lines: Lines, known: dict[str, Word], bare: str, 
         lines.add(line, " ".join(posix(one) for one in _words(command, origin, known)))
     elif bare and not _QUIET.match(bare):
         lines.left.append((line, short(bare)))
+    elif bare and not _COMMENT.match(bare):
+        lines.idle.append((line, f"`{bare.lstrip('@').split()[0]}`"))
 
 
 def _joined(text: str) -> list[tuple[int, str]]:

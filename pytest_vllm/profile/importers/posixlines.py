@@ -19,11 +19,13 @@ class Lines:
         said: line -> commands of a POSIX shell that stand for it.
         left: line and text of what has no place there.
         notes: line and text of what has to be said of it.
+        idle: line and text of what has no effect on a server.
     """
 
     said: dict[int, list[str]] = field(default_factory=dict)
     left: list[tuple[int, str]] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
+    idle: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, line: int, text: str) -> None:
         """A command at a line."""

@@ -45,15 +45,16 @@ class _Script:
     def __init__(self, origin: Origin, lines: Lines) -> None:
         self.origin, self.lines = origin, lines
         self.known: dict[str, list[Word]] = {}
-        self.names: dict[str, str] = {}
+        self.set: dict[str, tuple[int, str]] = {}
 
     def statement(self, line: int, text: str) -> None:
         """One statement outside of braces."""
         assigned = _ASSIGNED.fullmatch(text)
         if re.match(r"param\s*\(", text, re.IGNORECASE):
             self._parameters(text)
+            self._idle(line, text, "param")
         elif _QUIET.match(text):
-            return
+            self._idle(line, text, f"`{text.split(maxsplit=1)[0]}`")
         elif assigned:
             self._assign(line, assigned)
         elif _COMMAND.match(text):
@@ -69,6 +70,14 @@ class _Script:
                 self.lines.notes.append((line, f"${name} is set in a branch or a function: it is left out"))
         if starts(text):
             self.lines.left.append((line, short(text)))
+        self._idle(line, text, "what a branch, a loop or a function does")
+
+    def unused(self, line: int, text: str) -> None:
+        """A variable that no command has come to."""
+        self._idle(line, text, text.partition("=")[0].strip())
+
+    def _idle(self, line: int, text: str, what: str) -> None:
+        self.lines.idle += [(line + at, what) for at in range(text.count("\n") + 1)]
 
     def _unknown(self, name: str, why: str) -> None:
         bare = re.sub(r"^env:", "", name, flags=re.IGNORECASE)
@@ -84,9 +93,16 @@ class _Script:
     def _assign(self, line: int, found: re.Match[str]) -> None:
         env, name, operator, value = found[1] or "", found[2], found[3], found[4].strip()
         key = f"{env}{name}".lower()
+        if not env:
+            if key in self.set:
+                self.unused(*self.set[key])
+            self.set[key] = (line, found[0])
         words = self._value(value)
         if words is None:
             self._unknown(f"{env}{name}", f"it is worked out when the script runs (line {line})")
+            if env:
+                what = f"${env}{name} is worked out when the script runs: it is left out"
+                self.lines.notes.append((line, what))
             return
         before = self.known.get(key, []) if operator == "+=" else []
         self.known[key] = [*before, *words]
@@ -146,6 +162,8 @@ class _Script:
         """A list that becomes several words: `@Args`, `$Args`."""
         named = re.fullmatch(r"[@$]\{?((?:env:)?\w+)\}?", piece)
         known = self.known.get(named[1].lower()) if named else None
+        if named and known is not None:
+            self.set.pop(named[1].lower(), None)
         if named and known is None and piece.startswith("@"):
             return [[(named[1], "nothing in the script sets it")]]
         return known if known is not None and len(known) != 1 else None
@@ -184,6 +202,7 @@ class _Script:
         if name.lower() in ("pwd", "psscriptroot"):
             return [str(self.origin.folder)]
         known = self.known.get(name.lower())
+        self.set.pop(name.lower(), None)
         bare = name.rpartition(":")[2]
         if known is None:
             return [(bare, "nothing in the script sets it")]
@@ -198,6 +217,8 @@ def powershell_lines(origin: Origin, lines: Lines) -> None:
             script.branch(line, text)
         else:
             script.statement(line, text)
+    for line, text in script.set.values():
+        script.unused(line, text)
 
 
 def _statements(text: str) -> list[tuple[int, str, bool]]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.batchwords import batch_lines
+from pytest_vllm.profile.importers.ledger import Ledger
 from pytest_vllm.profile.importers.posixlines import Lines
 from pytest_vllm.profile.importers.powershellwords import powershell_lines
 from pytest_vllm.profile.importers.shell import read_shell
@@ -33,6 +34,10 @@ def read_windows(origin: Origin, service: str | None) -> Draft:
         draft.lost(line, f"`{text}`")
     for line, text in lines.notes:
         draft.note(line, text)
+    ledger = Ledger()
+    for line, text in lines.idle:
+        ledger.idle(line, text)
+    ledger.close(draft)
     return draft
 
 
