@@ -79,8 +79,8 @@ def none_but_others(origin: Origin, run: Run) -> None:
             image = container_of(start.texts)[0]
             unset = next((said for value, _ in start.words for said in value.remarks if said.fatal), None)
             if not image and (unset or start.said):
-                one = unset or start.said[0]
-                raise origin.problem(one.line, one.text.removesuffix(LEFT_EMPTY))
+                why = unset or start.said[0]
+                raise origin.problem(why.line, why.text.removesuffix(LEFT_EMPTY))
             fix = "name the file that starts vLLM, or the script that is run there"
             raise origin.problem(
                 start.line, f"the container of {image} starts {other}, not vLLM's server", fix
