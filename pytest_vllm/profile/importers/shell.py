@@ -132,7 +132,7 @@ def _rooted(draft: Draft, origin: Origin) -> None:
         if not isinstance(written, str) or unrun_in(written) or written.startswith(("/", "~", "{")):
             continue
         there = name in _FILES and (origin.folder / written).is_file()
-        if there or written.startswith(("./", "../")):
+        if there or written.startswith("../"):
             table[name] = os.path.normpath(origin.folder / written)
 
 
