@@ -56,15 +56,27 @@ def _repeated(config: dict[str, Any], count: int) -> list[str]:
     """Layers of a config that gives a rule for them instead of a list."""
     if interval := config.get("full_attention_interval"):
         return ["full" if (one + 1) % interval == 0 else "linear" for one in range(count)]
-    if pattern := config.get("sliding_window_pattern"):
-        every = pattern if isinstance(pattern, int) else 0
-        return ["full" if every and (one + 1) % every == 0 else "window" for one in range(count)]
+    if windowed := _windowed(config, count):
+        return windowed
     if config.get("model_type") == "llama4_text" and config.get("attention_chunk_size"):
         rope = config.get("no_rope_layers") or [(one + 1) % LLAMA4 for one in range(count)]
         return ["chunk" if one else "full" for one in rope]
     if config.get("sliding_window") and config.get("use_sliding_window", True) and _mistral(config):
         return ["window"] * count
     return ["full"] * count
+
+
+def _windowed(config: dict[str, Any], count: int) -> list[str]:
+    """Layers of a config in which some have a window, by a rule; empty for one without such a rule."""
+    pattern = config.get("sliding_window_pattern")
+    if not pattern and config.get("model_type") == "gemma2" and config.get("sliding_window"):
+        pattern = "LG"  # its config class alternates them, and its file does not say so
+    if isinstance(pattern, str) and pattern:  # EXAONE's: LLLG
+        return ["window" if pattern[one % len(pattern)] == "L" else "full" for one in range(count)]
+    if not pattern:
+        return []
+    every = pattern if isinstance(pattern, int) else 0
+    return ["full" if every and (one + 1) % every == 0 else "window" for one in range(count)]
 
 
 _NAMED = {

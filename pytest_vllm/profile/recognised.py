@@ -60,7 +60,7 @@ def recognised(profile: Profile, rootdir: Path, environ: Mapping[str, str] = os.
             failed = str(error)
     if known := by_name(repo):
         return Recognised(known, known.source if known.certain else f"taken for {known.repo} by its name")
-    for served in served_names(profile):
+    for served in [*_folder_names(profile, repo), *served_names(profile)]:
         if taken := alike(served):
             return Recognised(taken, f"taken for {taken.repo} by the name {served!r}")
     return Recognised(None, failed or f"no model file, config.json or known name for {repo!r}")
@@ -69,6 +69,13 @@ def recognised(profile: Profile, rootdir: Path, environ: Mapping[str, str] = os.
 def by_name(repo: str) -> ModelFile | None:
     """The model of the catalogue for a repository's id or a path; marked where it is only alike."""
     return model_of(repo) or alike(repo) if repo else None
+
+
+def _folder_names(profile: Profile, repo: str) -> list[str]:
+    """What the folder is called outside that a volume brings in as the model: `/models/a-nvfp4:/model`."""
+    contained = profile.server.kind.container and repo.startswith("/")
+    outside = _outside(profile, repo) if contained else None
+    return [outside.name] if outside else []
 
 
 def served_names(profile: Profile) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.preflight.rule import ERROR, NOTE, WARNING, Finding, drop, put, rule
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from pytest_vllm.preflight.deployment import Deployment
 
 _TP = "tensor-parallel-size"
+#: A device as CUDA takes it: a number, or the beginning of a GPU's or a share's name.
+_DEVICE = re.compile(r"\d+|(?:GPU|MIG)-[\w/-]+")
 
 
 @rule("parallel.heads", ERROR, source="ModelConfig.verify_with_parallel_config")
@@ -158,4 +161,25 @@ def visible(of: Deployment) -> Iterator[Finding]:
             f"CUDA_VISIBLE_DEVICES is {visible_}, the container has {count} GPU{'s' * (count > 1)}",
             f"inside they are numbered 0 to {count - 1}: no GPU is found",
             drop(key),
+        )
+
+
+@rule("parallel.visible-few", ERROR, source="CUDA programming guide: CUDA_VISIBLE_DEVICES; the mp executor")
+def visible_few(of: Deployment) -> Iterator[Finding]:
+    """CUDA_VISIBLE_DEVICES shows fewer GPUs than one replica takes, or none."""
+    written = of.env("CUDA_VISIBLE_DEVICES")
+    several = of.given("distributed-executor-backend") == "ray" or of.whole("nnodes", 1) > 1
+    if not written or written == "-1" or several:
+        return
+    names = [one.strip() for one in written.split(",")]
+    bad = next((one for one in names if not _DEVICE.fullmatch(one)), None)
+    key = "server.env.CUDA_VISIBLE_DEVICES"
+    if bad is not None:
+        seen = f"CUDA reads up to {bad!r}, which is no device: {names.index(bad) or 'no'} GPUs are seen"
+        yield Finding(key, f"CUDA_VISIBLE_DEVICES is {written!r}", seen, drop(key))
+    elif len(names) < of.devices:
+        yield Finding(
+            key,
+            f"CUDA_VISIBLE_DEVICES shows {len(names)} of the {of.devices} GPUs that one replica takes",
+            "vLLM refuses: the world is larger than the number of GPUs",
         )

@@ -32,6 +32,12 @@ KINDS = {
     "cloud-init": "cloud-init's user data",
     "config": "vLLM's --config YAML",
     "recipe": "a recipe of the vLLM project",
+    "markdown": "a guide in Markdown",
+    "powershell": "a PowerShell or batch script",
+    "skypilot": "a SkyPilot task",
+    "dstack": "a dstack configuration",
+    "workflow": "a GitHub workflow",
+    "llama-swap": "a llama-swap configuration",
 }
 #: Kind -> the module and the function that read it.
 _READERS = {
@@ -45,6 +51,12 @@ _READERS = {
     "makefile": ("makefile", "read_makefile"),
     "cloud-init": ("cloudinit", "read_cloud_init"),
     "recipe": ("recipe", "read_recipe"),
+    "markdown": ("guide", "read_guide"),
+    "powershell": ("windows", "read_windows"),
+    "skypilot": ("tasks", "read_skypilot"),
+    "dstack": ("tasks", "read_dstack"),
+    "workflow": ("tasks", "read_workflow"),
+    "llama-swap": ("tasks", "read_llama_swap"),
 }
 _CONTAINER = "container:"
 _FORMS = f"{', '.join(KINDS.values())}, or {_CONTAINER}NAME"

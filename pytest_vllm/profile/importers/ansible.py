@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.compose import read_service
+from pytest_vllm.profile.importers.marks import unrun
+from pytest_vllm.profile.importers.origin import origin_of
 from pytest_vllm.profile.importers.pick import Candidate, parted, pick
 from pytest_vllm.profile.importers.program import other_program
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
@@ -48,12 +50,15 @@ _NAMES = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
 _DEFAULT = re.compile(
     r"""(\w+)(?:\s*\|\s*default\(\s*(?:'([^']*)'|"([^"]*)"|([\w.-]+))\s*(?:,\s*true\s*)?\))?(?:\s*\|\s*(?:string|int))?"""
 )
+#: Keys of a task whose value the profile can do without.
+_LEFT_OUT = frozenset({"volumes", "volume", "name", "networks", "labels", "hostname"})
 _COPY = "copy the command that starts vLLM out of it"
 
 
 def read_ansible(origin: Origin, service: str | None) -> Draft:
     """The task that runs vLLM in a container. Raises ImportProblem for none, and for an unknown variable."""
-    tasks = [found for one in documents(origin) for found in _tasks(one, {})]
+    role = _role(origin)
+    tasks = [found for one in documents(origin) for found in _tasks(one, role)]
     running = [one for one in tasks if _runs_vllm(one[0])]
     if not running:
         raise origin.problem(
@@ -69,11 +74,26 @@ def read_ansible(origin: Origin, service: str | None) -> Draft:
     whole = told.filled(node)
     engine = "podman" if "podman" in module else "docker"
     draft = read_service(origin, _service(whole), whole.get("name").text, inner, engine)
-    draft.note(node.line, "the task's variables are those of this file alone: an inventory may say others")
+    whose = "this file and of its role" if role else "this file alone"
+    draft.note(node.line, f"the task's variables are those of {whose}: an inventory may say others")
     for other, _, _ in tasks:
         if other is not node:
             draft.lost(other.line, f"the container {other.get('name').text}".rstrip())
     return draft
+
+
+def _role(origin: Origin) -> dict[str, Node]:
+    """The variables of the role whose tasks these are: its defaults, and its vars over them."""
+    found: dict[str, Node] = {}
+    if origin.folder.name != "tasks":
+        return found
+    for folder in ("defaults", "vars"):
+        for name in ("main.yml", "main.yaml"):
+            path = origin.folder.parent / folder / name
+            if path.is_file():
+                for one in documents(origin_of(path, origin.environ)):
+                    found.update(one.pairs)
+    return found
 
 
 def _runs_vllm(task: Node) -> bool:
@@ -132,7 +152,9 @@ class _Told:
                 return str(defaults[0])
             if secret_name(key):
                 return f"${{{key}}}"
-            what = f"{found[0]} is not among the vars of this file"
+            if key in _LEFT_OUT:
+                return unrun(found[0].replace(" ", ""))
+            what = f"{found[0]} is not among the vars of this file or of its role"
             raise self.origin.problem(line, what, "write its value in its place, or into vars")
 
         return _NAMES.sub(one, text)

@@ -122,6 +122,8 @@ def _chosen(
 ) -> tuple[str, str]:
     """Which service is meant, and which server of its shell; of those that compose starts, unless named."""
     running = {name: node for name, node in services.items() if _runs_vllm(node)}
+    told = {name: node for name, node in running.items() if _start(node) or not node.get("build")}
+    running = told or running  # an image of one's own, without a command, may be anything
     active = names.values.get("COMPOSE_PROFILES", origin.environ.get("COMPOSE_PROFILES", "")).split(",")
 
     def started(node: Node) -> bool:

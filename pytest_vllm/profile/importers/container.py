@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _WRAPPERS = ("exec", "sudo", "nohup", "env", "time", "command", "-E")
 #: Images of the vLLM project, whose own entry point is `vllm serve` (or the module that came before it).
 _OWN_START = re.compile(r"(?:(?:index\.)?docker\.io/)?vllm/vllm-openai(?:-[\w-]+)?(?:[:@].*)?")
+#: What a guide writes where a name belongs.
+_STANDS_FOR = re.compile(r"\.{2,}|…|<[^<>]+>|\[[^\[\]]+\]|(?:YOUR|MY)[_-]MODEL\w*|MODEL(?:_NAME|_ID|_PATH)?")
 _SIZE = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 
@@ -78,6 +80,7 @@ def read_start(
     """
     if not entrypoint and not cleared:
         _started_twice(draft, command)
+        command = _entered(draft, command)
     words, said = _unwrapped(draft, [*entrypoint, *command], variables)
     if draft.wanted:
         known = [draft.within] if draft.within else []
@@ -98,8 +101,32 @@ def read_start(
         read_arguments(draft, words[length:])
     except ImportProblem as problem:
         raise explained(draft.origin, said, problem) from problem
-    if not draft.server.get("model") and "config" not in draft.args:
+    model = draft.server.get("model", "")
+    if _STANDS_FOR.fullmatch(model):
+        line = words[0].line if words else 0
+        raise draft.origin.problem(
+            line, f"{model!r} stands for a model's name", "write the name in its place"
+        )
+    if not model and "config" not in draft.args:
         draft.note(words[0].line if words else 0, "no model is named: vLLM serves its default model")
+
+
+def _entered(draft: Draft, command: Sequence[Word]) -> Sequence[Word]:
+    """What is written behind an image with the entry point that it must have, where its words show that.
+
+    Raises ImportProblem for an image whose own start is all that there is, unless vLLM's project made it.
+    """
+    image = draft.server.get("image", "")
+    if not image or _OWN_START.fullmatch(image):
+        return command
+    if not command and "$" not in image:
+        what = f"{image} is started as it is: what its own entry point serves is not said here"
+        fix = "give its command, or the container where it runs: --vllm-from=container:NAME"
+        raise draft.origin.problem(0, what, fix)
+    if command and command[0].text == "serve":
+        draft.note(command[0].line, f"the entry point of {image} is taken for `vllm`: it is given `serve`")
+        return [Word("vllm", command[0].line), *command]
+    return command
 
 
 def _wrapped(draft: Draft, entrypoint: Sequence[Word], script: Word) -> None:
@@ -243,6 +270,11 @@ def read_runtime(draft: Draft, text: str, line: int) -> None:
 def read_volume(draft: Draft, text: str, line: int) -> None:
     """`HOST:CONTAINER[:options]`, options of its own kind left out."""
     host, _, rest = text.partition(":")
+    if re.match(r"[A-Za-z]:[\\/]|\.?\.?[^:/]*\\", text):
+        inside = text.rpartition(":/")[2].partition(":")[0]
+        draft.deployment["mounts"] = [*draft.deployment.get("mounts", []), f"/{inside}"]
+        draft.lost(line, f"the folder of Windows at /{inside}")
+        return
     if not rest:
         draft.lost(line, f"the anonymous volume {text}")
         return

@@ -10,7 +10,7 @@ from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.envfile import dotenv, plain
 from pytest_vllm.profile.importers.ledger import Ledger
-from pytest_vllm.profile.importers.marks import DOLLAR, secret_mark
+from pytest_vllm.profile.importers.marks import DOLLAR, secret_mark, unrun_in
 from pytest_vllm.profile.importers.runoptions import SHORT, SWITCHES, VALUED
 from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.secrets import secret_name
@@ -66,6 +66,9 @@ def read_into(draft: Draft, words: list[Word], names: Variables) -> None:
     rest = resolved(words[reader.at :], names)
     if not rest:
         raise origin.problem(words[0].line, f"`{engine} run` names no image", "complete the line")
+    if left := unrun_in(rest[0].text):
+        what = f"image is {left}, or holds options before it, which the shell runs and an importer does not"
+        raise origin.problem(rest[0].line, what, "write its value in its place")
     draft.set("image", rest[0].text, rest[0].line)
     container.read_start(draft, reader.entrypoint, rest[1:], names, cleared=reader.cleared)
     reader.idle.close(draft)

@@ -158,12 +158,14 @@ class Draft:
                 if not kept:
                     del table[key]
         known = [one for one in self.volumes if not unrun_in(one)]
-        if len(known) < len(self.volumes):
-            self._not_known(("server", "volumes"), [one for one in self.volumes if one not in known])
+        if gone := [one for one in self.volumes if one not in known]:
+            self._not_known(("server", "volumes"), gone)
+            inside = [one for text in gone for one in text.split(":")[1:] if one.startswith("/")]
+            self.deployment["mounts"] = [*self.deployment.get("mounts", []), *inside]
         self.volumes[:] = known
 
     def _not_known(self, path: tuple[str, ...], texts: list[str]) -> None:
-        what = f"{path[-1]} {', '.join(texts)} is left out: only the shell that runs it knows its value"
+        what = f"{path[-1]} {', '.join(texts)} is left out: only what runs it knows its value"
         self.note(self._line(path), what)
 
     def profile(self, name: str) -> Profile:

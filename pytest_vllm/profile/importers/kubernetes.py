@@ -101,7 +101,10 @@ def _nowhere(origin: Origin, texts: list[Node], others: list[Place]) -> None:
         ):
             named = document.get("spec", "predictor", "model", "runtime").text
             what = f"no container of this {kind} runs vLLM" + (f"; its runtime is {named}" if named else "")
-            raise origin.problem(document.line, what, ELSEWHERE[kind])
+            fix = ELSEWHERE[kind]
+            if kind == "Model" and "kubeai" not in document.get("apiVersion").text:
+                fix = "its operator makes the pod: kubectl get pod NAME -o yaml | pytest --vllm-from=-"
+            raise origin.problem(document.line, what, fix)
     kinds = ", ".join(dict.fromkeys(one.get("kind").text for one in texts if one.get("kind").text))
     if not others and kinds:
         fix = "name the manifest of the pods: kubectl get deployment NAME -o yaml | pytest --vllm-from=-"

@@ -56,8 +56,8 @@ OTHERS = {
         "give the line that starts it, or the vllm serve line it stands for",
     ),
     "workflow": ("a CI workflow", _COPY),
-    "skypilot": ("a SkyPilot task", "copy the commands of its run: into a script"),
-    "dstack": ("a dstack configuration", "copy its commands: into a script"),
+    "skypilot": ("a SkyPilot task", "name the task whose run: starts vLLM"),
+    "dstack": ("a dstack configuration", "name the one whose commands: start vLLM"),
     "chart": ("a Helm chart's Chart.yaml", f"{_RENDER} | pytest --vllm-from=-"),
     "values": (
         "the values of a Helm chart",
@@ -76,7 +76,7 @@ OTHERS = {
     "ray-cluster": ("a Ray cluster's configuration", _LINE),
     "litellm": ("a LiteLLM configuration", "it starts no vLLM: name the file that does"),
     "prometheus": ("a Prometheus configuration", "it starts no vLLM: name the file that does"),
-    "llama-swap": ("a llama-swap configuration", "copy the cmd: of one model into a script"),
+    "llama-swap": ("a llama-swap configuration", "name the file that starts vLLM"),
     "modal": ("a Modal application", _LINE),
     "truss": ("a Truss (Baseten) configuration", "copy its start_command into a script"),
     "cloudformation": ("a CloudFormation template", _COPY),
@@ -153,12 +153,12 @@ BY_TEXT = {
         r'(?: +"[^"\n]*")* *\{\s*$',
         _MULTI,
     ),
+    "workflow": re.compile(r"^jobs:[ \t]*$(?=[\s\S]*^[ \t]+(?:runs-on|uses):)", _MULTI),
     "powershell": re.compile(
         r"\A\s*(?:@echo off|param\()|^\s*(?:Write-Host|Set-Location)\b|^\s*\$env:\w+ *="
         r"|\S[ \t]+[`^][ \t]*\n[ \t]+-",  # lines that go on as those of PowerShell and cmd do
         _MULTI | re.IGNORECASE,
     ),
-    "workflow": re.compile(r"^jobs:[ \t]*$(?=[\s\S]*^[ \t]+(?:runs-on|uses):)", _MULTI),
     "devcontainer": re.compile(
         r'\A\s*(?:\{|//)[\s\S]*"(?:post(?:Start|Create|Attach)Command|runArgs|remoteUser)"\s*:'
     ),

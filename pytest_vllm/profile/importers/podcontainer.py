@@ -15,6 +15,8 @@ from pytest_vllm.profile.importers.vllmline import FILLED_IN
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_vllm.profile.importers.account import Account
     from pytest_vllm.profile.importers.draft import Draft
     from pytest_vllm.profile.importers.podspecs import Place
@@ -26,7 +28,7 @@ _SHM = "/dev/shm"  # noqa: S108 - where vLLM's processes meet
 #: What a memory folder without a limit becomes: enough for NCCL and the workers' queues.
 _UNBOUND = "16g"
 #: Labels of nodes that name the GPU in them.
-_GPU_LABELS = re.compile(r".*(?:accelerator|gpu[.-]?(?:product|type|model|class|name)).*")
+_GPU_LABELS = re.compile(r".*(?:accelerator|gpu(?:\.nvidia\.com/|[.-])?(?:product|type|model|class|name)).*")
 
 
 class ContainerReader:
@@ -37,6 +39,8 @@ class ContainerReader:
         self.draft, self.place, self.node, self.pod = draft, place, place.node, place.pod
         self.account, self.documents = account, documents
         self.names = Variables(draft.origin, draft.note, kind="kubernetes")
+        #: Variables that come from an object of another file -> which; under "" all that one holds.
+        self.elsewhere: dict[str, str] = {}
 
     def read(self) -> None:
         """Every key of the container that a profile has a place for; the others are noted."""
@@ -84,10 +88,19 @@ class ContainerReader:
             for key in ("command", "args")
         ]
         words = [*start[0], *start[1]]
+        self._filled(words)
         if len(words) > 2 and words[2].text == "--" and _SHELL.fullmatch(words[0].text):
             start = [[*words[:2], *words[3:]], []]  # ends a shell's options; what follows is its script
         container.read_start(draft, start[0], start[1], self.names)
         self.account.read(self.node.get("command"), self.node.get("args"))
+
+    def _filled(self, words: Sequence[Word]) -> None:
+        """Refuse a name that an object of another file would fill in."""
+        for word in words:
+            for name in re.findall(r"\$\((\w+)\)", word.text):
+                if where := self.elsewhere.get(name) or self.elsewhere.get(""):
+                    fix = f"put that {where} into one file with it, or render all: kubectl kustomize ."
+                    raise self.draft.origin.problem(word.line, f"$({name}) is not in this file", fix)
 
     def _put(self, name: str, value: str, line: int) -> None:
         if template := FILLED_IN.search(value):
@@ -127,6 +140,7 @@ class ContainerReader:
         if not self.account.has(source):
             kind, reference = (source.pairs or [("envFrom", NOTHING)])[0]
             self.draft.lost(source.line, f"envFrom {kind} {reference.get('name').text}".strip())
+            self.elsewhere[""] = f"{kind.removesuffix('Ref')} {reference.get('name').text}"
             self.account.read(source)
 
     def _variable(self, entry: Node) -> None:
@@ -147,6 +161,8 @@ class ContainerReader:
                 self.account.read(held)
         elif source:
             where = f" from {configured.get('name').text}" if configured else ""
+            if configured:
+                self.elsewhere[name] = f"configMap {configured.get('name').text}"
             self.draft.lost(entry.line, f"{name}, whose value the cluster fills in{where},")
             self.account.read(source)
         else:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
 #: Kinds that have a reader of their own, and that others name too.
-READ = ("dockerfile", "supervisord", "makefile", "cloud-init")
+READ = (
+    *("dockerfile", "supervisord", "makefile", "cloud-init", "markdown", "powershell"),
+    *("skypilot", "dstack", "workflow", "llama-swap"),
+)
 _MODAL = re.compile(r"^(?:import|from) modal\b", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
@@ -36,7 +39,7 @@ def kind_of(origin: Origin, forms: str) -> str:
     if kind := _by_name(origin):
         return kind
     if _is_guide(origin):
-        raise _refused(origin, "markdown")
+        return "markdown"
     return _by_text(origin) or _by_keys(origin, _suffix(origin), forms)
 
 
@@ -78,14 +81,14 @@ def _whole(origin: Origin) -> str:
         kind = kind_of_yaml(origin) if documents(origin) else ""
     except ImportProblem:
         return ""
-    return "" if kind in OTHERS else kind
+    return "" if kind in OTHERS and kind not in READ else kind
 
 
 def _by_keys(origin: Origin, suffix: str, forms: str) -> str:
     """The kind of a text that neither its name nor its beginning gives away."""
     text = origin.text
     kind = kind_of_yaml(origin) or ("shell" if _STARTS.search(text) else "")
-    if kind in OTHERS:
+    if kind in OTHERS and kind not in READ:
         raise _refused(origin, kind)
     if not kind and (suffix in ("yaml", "yml") or re.search(r"^[\w-]+:(?:\s|$)", text, re.MULTILINE)):
         kind = "config"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container, containerline
 from pytest_vllm.profile.importers.draft import Draft
+from pytest_vllm.profile.importers.marks import unrun_in
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, apart, parted, pick
 from pytest_vllm.profile.importers.program import container_of, other_program
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.shelltree import Script
     from pytest_vllm.profile.importers.shellwalk import Start
 
+#: Flags whose values may be files, and those that are.
+_FILES = ("config", "chat-template")
+_PATHS = (*_FILES, "tokenizer", "hf-config-path", "download-dir")
 _INSTRUCTIONS = ("FROM", "ENTRYPOINT", "CMD", "RUN", "COPY")
 
 
@@ -109,6 +114,7 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
         container.read_start(draft, [], known, plain)
         if draft.server.get("command") == USUAL:
             del draft.server["command"]
+        _rooted(draft, origin)
         taken = seen
     for name, value in taken.items():
         text = emitted(draft, value, lenient=True)
@@ -116,6 +122,18 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
         if not engine:
             draft.set_env(name, text, lines.get(name, chosen.line))
     return draft, used
+
+
+def _rooted(draft: Draft, origin: Origin) -> None:
+    """Make paths that are relative to the script's folder whole: the gate starts the server elsewhere."""
+    for name in ("model", *_PATHS):
+        table = draft.server if name == "model" else draft.args
+        written = table.get(name)
+        if not isinstance(written, str) or unrun_in(written) or written.startswith(("/", "~", "{")):
+            continue
+        there = name in _FILES and (origin.folder / written).is_file()
+        if there or written.startswith("../"):
+            table[name] = os.path.normpath(origin.folder / written)
 
 
 def _of_env(before: list[str], word: str) -> bool:
@@ -164,6 +182,8 @@ def _started_within(origin: Origin, run: Run) -> None:
 
 
 def _is_vllm(texts: list[str]) -> bool:
+    if {"--help", "--version"} & set(texts):  # it says something of itself, and ends
+        return False
     if not is_run(texts):
         return True
     if other_program(container_of(texts)[1]):

@@ -56,7 +56,7 @@ def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str
     """
     ledger = Ledger()
     for key, (line, name) in run.assigned.items():
-        if key not in used:
+        if key not in used | chosen.state.said:
             ledger.idle(line, name)
     for line, shown in run.idle:
         ledger.idle(line, shown)

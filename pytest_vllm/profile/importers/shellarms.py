@@ -55,10 +55,15 @@ def merged(ways: list[tuple[Arm, State]]) -> State:
             one, two = state.values.get(name), there.values.get(name)
             if _text(one) != _text(two):
                 remark = _remark(name, one, two, deciding)
-                if one == () and two:
+                if (one == () and two) or name in there.exported - state.exported:
                     state.asides.append(remark)
+                    state.said |= {use for value in _values(two) for use in value.uses}
                 known = _with(one, two, remark, state.outer.get(name, ""))
                 state.values[name] = known if known is not None else Value()
+            elif name in there.exported - state.exported and one is not None:
+                text = f"{name} is exported only where `{deciding.shown}` holds: it is not here"
+                state.asides.append(Remark(deciding.line, text))
+                state.said |= {use for value in _values(one) for use in value.uses}
     return state
 
 

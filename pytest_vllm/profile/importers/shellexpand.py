@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import fnmatch
-import math
-import operator
 import posixpath
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.marks import unrun
+from pytest_vllm.profile.importers.shellarithmetic import whole_sum
 from pytest_vllm.profile.importers.shelltree import here
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Part, Remark, Value, fields, joined
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tree_sitter import Node
 
@@ -173,7 +171,7 @@ class Expander:
 
     def _several(self, name: str, rest: list[Node], *, quoted: bool, joined_by: bool) -> Iterator[Part]:
         values = list(self.state.several(name))
-        if rest and any(one.literal for one in values):
+        if rest and any(one.literal or one.unknown for one in values):
             yield Part(self._not_run(rest[0], _NOT_WORKED_OUT))
         elif rest:
             numbers = [int(text) for one in rest if (text := self.script.text(one)).isdigit()]
@@ -216,6 +214,7 @@ class Expander:
             yield from self._default(known, rest, name if last == "=" else "", quoted=quoted)
         elif last == "+":
             for one in rest if given else ():
+                yield from self._blank(one)
                 yield from self._within(one, quoted=quoted, secret=secret)
         elif last == "?" and not given:
             words = joined([self.text(one) for one in rest]).text or "it is required"
@@ -236,6 +235,7 @@ class Expander:
         """The word behind `:-` or `:+`: it is split at its own blanks, unless either of them is quoted."""
         if node.type == "concatenation" and not quoted:
             for child in node.children:
+                yield from self._blank(child)
                 yield from self._within(child, quoted=quoted, secret=secret)
             return
         if quoted and node.type == "raw_string":  # single quotes are but signs within double ones
@@ -245,9 +245,14 @@ class Expander:
         for part in self.parts(node, quoted=quoted, secret=secret):
             yield Part(part.value, part.whole and (quoted or node.type in _QUOTES), part.ends)
 
+    def _blank(self, node: Node) -> Iterator[Part]:
+        """The blank before a part of such a word, which the grammar has in no node."""
+        if self.script.source[node.start_byte - 1 : node.start_byte].isspace():
+            yield Part(Value(" "), whole=False)
+
     def _default(self, known: Value, rest: list[Node], name: str, *, quoted: bool) -> Iterator[Part]:
         """The word behind `:-`; behind `:=` it becomes the value of the name."""
-        found = [part for one in rest for part in self._within(one, quoted=quoted)]
+        found = [part for one in rest for part in (*self._blank(one), *self._within(one, quoted=quoted))]
         given = [replace(part.value, outside=True) if known.outside else part.value for part in found]
         if name:
             self.state.assign(name, joined(given, ""))
@@ -302,7 +307,7 @@ class Expander:
             return known.text or "0"
 
         plain = re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", number, text)
-        answer = _sum(plain)
+        answer = whole_sum(plain)
         if answer is None:
             return self._not_run(node, _NOT_WORKED_OUT)
         return used.cut(str(answer))
@@ -367,34 +372,3 @@ def _trimmed(text: str, operator: str, pattern: str) -> str:
     if not cuts:
         return text
     return min(cuts, key=len) if len(operator) == 2 else max(cuts, key=len)
-
-
-_SUMS: dict[type[ast.AST], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: lambda left, right: abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1),
-    ast.Mod: lambda left, right: int(math.fmod(left, right)),
-}
-
-
-def _sum(text: str) -> int | None:
-    """The value of whole numbers added, subtracted, multiplied, divided; None for what is more than that."""
-    more = r"//|\*\*|\b0\d"  # whole division and powers of Python's own, and octal numbers
-    if len(text) > 200 or not re.fullmatch(r"[-+*/%()\d\s]+", text) or re.search(more, text):
-        return None
-    try:
-        return _worked_out(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, ZeroDivisionError, OverflowError):
-        return None
-
-
-def _worked_out(node: ast.expr) -> int:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = _worked_out(node.operand)
-        return -value if isinstance(node.op, ast.USub) else value
-    if isinstance(node, ast.BinOp) and type(node.op) in _SUMS:
-        return _SUMS[type(node.op)](_worked_out(node.left), _worked_out(node.right))
-    raise ValueError(ast.dump(node))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.program import container_of, other_program
 from pytest_vllm.profile.importers.shellprefix import is_run
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
 
 _IMAGES = "buildx?|pull|push|tag|save|load|import|images?|rmi|inspect|login|prune"
 _LINE = "give the vllm serve line that it runs"
+_BY_FILE = (
+    r".* compose |.*docker-compose|.*helm"
+    r"|.*\b(?:kubectl|oc)\b(?!.*\bcreate (?:secret|namespace|ns|configmap)\b).*"
+    r" (?:apply|create|replace|run|patch|scale|rollout)\b"
+)
 #: What a command looks like, whether the script (or the command itself) has to name vLLM, what it does
 #: instead, and the next step; the first that fits counts.
 _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
     (
-        r".* compose |.*docker-compose|.*kubectl|.*\boc (?:apply|create)\b|.*helm",
+        _BY_FILE,
         "",
         "starts what another file describes",
         "import that file",
@@ -71,6 +77,10 @@ def none_but_others(origin: Origin, run: Run) -> None:
     for start in run.starts:
         if is_run(start.texts) and (other := other_program(container_of(start.texts)[1])):
             image = container_of(start.texts)[0]
+            unset = next((said for value, _ in start.words for said in value.remarks if said.fatal), None)
+            if not image and (unset or start.said):
+                why = unset or start.said[0]
+                raise origin.problem(why.line, why.text.removesuffix(LEFT_EMPTY))
             fix = "name the file that starts vLLM, or the script that is run there"
             raise origin.problem(
                 start.line, f"the container of {image} starts {other}, not vLLM's server", fix

@@ -103,11 +103,12 @@ def nested(values: list[Value]) -> tuple[Value, tuple[Value, ...]] | None:
     """The script that a command runs, and its arguments: `bash -c "…"`, `tmux new -d "…"`."""
     texts = [value.text for value in values]
     if _SHELL.fullmatch(texts[0]):
+        commands = False
         for at, text in enumerate(texts[1:], 1):
-            if re.fullmatch(r"-\w*c", text) and at + 1 < len(values):
-                return values[at + 1], tuple(values[at + 3 :])
-            if not text.startswith("-"):
-                return None
+            if text.startswith(("-", "+")) or texts[at - 1] in ("-o", "+o", "-O", "+O"):
+                commands |= re.fullmatch(r"-\w*c\w*", text) is not None
+            else:
+                return (values[at], tuple(values[at + 2 :])) if commands else None
     if PurePosixPath(texts[0]).name in _STRINGS:
         for at, value in enumerate(values[1:], 1):
             if re.search(r"\bvllm\b|api_server|docker run", value.text) and " " in value.text:

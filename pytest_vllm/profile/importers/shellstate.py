@@ -10,7 +10,7 @@ from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
 from pytest_vllm.profile.secrets import secret_name, secret_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
     from pathlib import Path
 
     from tree_sitter import Node
@@ -41,7 +41,8 @@ class State:
         ended: whether the script has ended.
         dropped: said of whole words that were left out because their name is not set.
         asked: whether the script used its own arguments, of which there are none.
-        asides: said of arrays that are empty, and hold something in another arm.
+        asides: said of arrays that are empty in one arm of a branch, and of variables exported in one.
+        said: the pieces of the ledger that asides are about.
     """
 
     folder: Path
@@ -59,6 +60,7 @@ class State:
     dropped: list[Remark] = field(default_factory=list)
     asked: bool = False
     asides: list[Remark] = field(default_factory=list)
+    said: frozenset[Hashable] = frozenset()
 
     def copy(self) -> State:
         """A state that goes its own way from here."""

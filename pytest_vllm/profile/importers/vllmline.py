@@ -239,6 +239,9 @@ def _left_to_the_shell(draft: Draft, written: str, name: str, given: list[str], 
     if name in ("host", "port"):
         draft.note(line, f"{written} is left out: {unrun} is run by the shell, not by an importer")
         return True
+    if "{{" in unrun:
+        what = f"{written} is {unrun}, which is filled in elsewhere"
+        raise draft.origin.problem(line, what, _WRITE)
     if "$" not in unrun and "`" not in unrun:
         what = f"{written} is {unrun}, of which bash makes several words"
         raise draft.origin.problem(line, what, "put quotes around it")

@@ -56,7 +56,7 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
             frozenset({"pipelines"}),
         ),
     ),
-    ("dstack", (frozenset({"type", "commands"}),)),
+    ("dstack", (frozenset({"type", "commands"}), frozenset({"type", "ide"}))),
     (
         "skypilot",
         (

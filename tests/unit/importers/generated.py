@@ -21,6 +21,8 @@ from pytest_vllm.profile.importers import ImportProblem, imported
 from pytest_vllm.profile.importers.runoptions import SWITCHES, VALUED
 from pytest_vllm.profile.write import to_toml
 from tests.unit.importers.parts import (
+    BATCH,
+    CMDLETS,
     INSTRUCTIONS,
     KEYS,
     POD_KEYS,
@@ -261,7 +263,32 @@ def playbooks(draw: st.DrawFn) -> Made:
     )
 
 
+@st.composite
+def windows(draw: st.DrawFn) -> Made:
+    """Statements of PowerShell or cmd around a server."""
+    name, statements, goes_on = draw(
+        st.sampled_from([("a.ps1", CMDLETS, "`"), ("a.bat", ["@echo off", *BATCH], "^")])
+    )
+    before = draw(st.lists(st.sampled_from(statements), max_size=7))
+    after = draw(st.lists(st.sampled_from(statements), max_size=3))
+    server = [f"vllm serve org/{{}} {goes_on}\n  --served-model-name {{}}"]
+    return made(name, numbered([*before, *server, *after]))
+
+
+@st.composite
+def tasks(draw: st.DrawFn) -> Made:
+    """A task with statements around a server, and keys of its own."""
+    before = draw(st.lists(st.sampled_from(STATEMENTS), max_size=5))
+    keys = draw(st.lists(st.sampled_from(["setup", "workdir", "file_mounts", "num_nodes"]), unique=True))
+    script = "\n".join(numbered([*before, "vllm serve org/{}"]))
+    inner = [f"  {line}" for line in script.split("\n")]
+    env = ["envs:", "  mark90z: x", "resources:", "  accelerators: H100:1", "  cloud: mark91z"]
+    return made("a.yaml", [*env, *(f"{key}: mark8{at}z" for at, key in enumerate(keys)), "run: |", *inner])
+
+
 KINDS = {
+    "Windows": (windows(), "powershell"),
+    "SkyPilot": (tasks(), "skypilot"),
     "Dockerfile": (dockerfiles(), "dockerfile"),
     "supervisord": (supervised(), "supervisord"),
     "Ansible": (playbooks(), "ansible"),

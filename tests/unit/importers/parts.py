@@ -99,3 +99,49 @@ entrypoint working_dir healthcheck security_opts detach nonesuch
 """
 #: Keys of a task that starts a container.
 TASK_KEYS = _TASK_KEYS.split()
+
+
+#: Statements of PowerShell.
+CMDLETS = [
+    "${} = 'x'",
+    "$env:{} = 'x'",
+    "$env:{} = Get-Content x",
+    "${} = @('a', 'b')",
+    "${} = $other.Value",
+    "Write-Host '{}'",
+    "Set-Location {}",
+    "Remove-Item {}",
+    "docker rm -f {}",
+    "docker run -d redis:{}",
+    "if ($x) {{ Write-Host '{}' }}",
+    "if ($x) {{\n  $env:{} = 1\n}} else {{\n  Stop-Process {}\n}}",
+    "foreach ($i in 1..3) {{ Start-{} $i }}",
+    "function Get-{} {{\n  return 1\n}}",
+    "try {{ {} }} catch {{ exit 1 }}",
+    "$x = 1; Start-{}",
+    "[void]$list.Add('{}')",
+    "& $tool {}",
+    "Start-Process {} -ArgumentList 'a'",
+    '$t = @"\n{} {{\n"@',
+]
+#: Statements of cmd.
+BATCH = [
+    "set {}=x",
+    'set "{}=x y"',
+    "set /a {}=1+1",
+    "if not defined {} set {}=x",
+    'if "%x%"=="1" set {}=x',
+    'if "%x%"=="1" (\n  set {}=x\n) else (\n  call {}.bat\n)',
+    "for %%i in (1 2) do echo {}",
+    "echo {}",
+    "cd {}",
+    "call {}.bat",
+    "docker rm -f {} >nul 2>&1",
+    "docker run -d redis:{}",
+    "where {} || exit /b 1",
+    "set y=1& {}",
+    ":{}",
+    "goto {}",
+    "{} | more",
+    "start {}.exe",
+]

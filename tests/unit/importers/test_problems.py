@@ -16,7 +16,8 @@ FORMS = (
     "a docker-compose file, a Kubernetes manifest, a systemd unit, "
     "a vllm serve, docker run or podman run line, a Dockerfile, a supervisord configuration, "
     "an Ansible playbook, a Makefile, cloud-init's user data, vLLM's --config YAML, "
-    "a recipe of the vLLM project, or container:NAME"
+    "a recipe of the vLLM project, a guide in Markdown, a PowerShell or batch script, a SkyPilot task, "
+    "a dstack configuration, a GitHub workflow, a llama-swap configuration, or container:NAME"
 )
 VLLM = "image: vllm/vllm-openai:v0.32.0"
 
@@ -246,8 +247,8 @@ def test_an_unknown_kind() -> None:
 
     assert str(caught.value) == (
         "unknown kind 'composer'; did you mean 'compose'? "
-        "(one of ansible, cloud-init, compose, config, dockerfile, kubernetes, makefile, recipe, shell, "
-        "supervisord, systemd)"
+        "(one of ansible, cloud-init, compose, config, dockerfile, dstack, kubernetes, llama-swap, makefile, "
+        "markdown, powershell, recipe, shell, skypilot, supervisord, systemd, workflow)"
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from pytest_vllm.profile.caches import CacheLayers
 from pytest_vllm.profile.capacity import Serving, pool
 from pytest_vllm.profile.catalogue import model_of
+from pytest_vllm.profile.layers import layer_names
 
 FULL = CacheLayers(kind="full", layers=32, kv_heads=8, width=256)
 LATENT = CacheLayers(kind="mla", layers=61, width=576)
@@ -100,3 +101,18 @@ def test_context_parallelism() -> None:
     assert eighth.request_bytes * 8 == one.request_bytes
     assert eighth.tokens(1e9, shared) == 8 * one.tokens(1e9, alone)
     assert pool([LATENT, LATENT.model_copy(update={"kind": "window", "window": 128})], shared) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [
+        ({"model_type": "gemma2", "sliding_window": 4096}, ["window", "full", "window", "full"]),
+        ({"model_type": "exaone4", "sliding_window_pattern": "LLLG"}, ["window", "window", "window", "full"]),
+        ({"model_type": "gemma3_text", "sliding_window_pattern": 2}, ["window", "full", "window", "full"]),
+        ({"model_type": "mistral", "sliding_window": 4096}, ["window"] * 4),
+        ({"model_type": "qwen2", "sliding_window": 4096}, ["full"] * 4),
+    ],
+)
+def test_which_layers_have_a_window(config: dict[str, object], names: list[str]) -> None:
+    """By the rule of each family."""
+    assert layer_names({"num_hidden_layers": 4, **config}) == names
