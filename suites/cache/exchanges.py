@@ -7,7 +7,7 @@ The prompt begins with a random piece, so that a server that already served a ru
 import secrets
 from typing import Any
 
-from pytest_vllm import Case, Metrics, Recording, Request, Server, cases, exchange
+from pytest_vllm import Case, Metrics, Recording, Request, Server, cases, exchange, only_if
 
 #: Tokens that any vocabulary of 1,200 entries has and that are neither bytes nor special tokens.
 FIRST, LAST = 1100, 1150
@@ -174,3 +174,17 @@ def cache_edited(server: Server, cache_config: Recording, cache_turn_first: Reco
     """The first turn again, a token of its second block another one."""
     prompt, at = prompt_of(cache_turn_first), size_of(cache_config) + 1
     return asked(server, [*prompt[:at], LAST + prompt[at] - FIRST + 1, *prompt[at + 1 :]])
+
+
+@exchange("cache.stopped", alone=True)
+def cache_stopped(server: Server, cache_again: Recording) -> Request:
+    """A prompt that is in the cache, its answer ended by a stop string: what it began with before."""
+    said = str(cache_again.ok["choices"][0]["text"]).strip()
+    only_if(said, "its answer holds no text")
+    return asked(server, prompt_of(cache_again), stop=[said[:2]])
+
+
+@exchange("cache.after-stop", alone=True)
+def cache_after_stop(server: Server, cache_stopped: Recording) -> Request:
+    """The same prompt without a stop string."""
+    return asked(server, prompt_of(cache_stopped))

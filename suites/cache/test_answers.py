@@ -39,3 +39,12 @@ def test_beside(vllm_recordings: Recordings, cache_warm: Recording, cache_again:
     wrong = [f"{r.key}: {text(r)}" for r in answered if not repeats(cache_warm, r)]
 
     assert not wrong, f"alone {text(cache_warm)}; {'; '.join(wrong)}"
+
+
+@check("cache.stopped.same-answer", MUST, spec="fault:vllm-project/vllm/issues/5543", needs=NEEDS)
+def test_stopped(cache_warm: Recording, cache_again: Recording, cache_after_stop: Recording) -> None:
+    """A cached prompt has its answer again once a stop string ended one of it."""
+    need(repeats(cache_warm, cache_again), "this server gives another greedy answer each time")
+    before, after = text(cache_again), text(cache_after_stop)
+
+    assert repeats(cache_again, cache_after_stop), f"before {before}, after {after}"

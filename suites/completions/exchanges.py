@@ -29,6 +29,9 @@ HOT: dict[str, Any] = {
     "frequency_penalty": 0,
 }
 
+#: The id that two requests at once bring.
+SHARED = "gate-twins-5b1e"
+
 narrowing = cases("narrowing", case_file("narrowing"))
 
 
@@ -51,6 +54,21 @@ def completions_request_id(server: Server) -> Request:
     request = server.completion("Hi", model=name, max_tokens=1)
     headers = {**request.headers, "X-Request-Id": "gate-completion-91cd"}
     return Request(request.method, request.path, json=request.json, headers=headers)
+
+
+twin = cases("twin", [{"id": "first", "at": 0}, {"id": "second", "at": 1}])
+
+
+@exchange("completions.twin")
+def completions_twin(
+    server: Server, twin: Case, tokenize_word: Recording, tokenize_other_word: Recording
+) -> Request:
+    """One of two requests at once that bring the same id; each is allowed a token of its own."""
+    only = (tokenize_word, tokenize_other_word)[twin["at"]].ok["tokens"][-1:]
+    more: dict[str, Any] = {"max_tokens": 32, "logprobs": 0, "return_tokens_as_token_ids": True}
+    request = server.completion("Say", allowed_token_ids=only, ignore_eos=True, expect=None, **more)
+    headers = {**request.headers, "X-Request-Id": SHARED}
+    return Request(request.method, request.path, json=request.json, headers=headers, expect=None)
 
 
 @exchange("completions.ids")

@@ -6,12 +6,14 @@ from pytest_vllm import (
     INFO,
     MUST,
     SHOULD,
+    Case,
     Recording,
     Recordings,
     Server,
     check,
     need,
     not_json,
+    only_if,
     shape_faults,
     unexpected,
 )
@@ -85,11 +87,40 @@ def test_created(completions_plain: Recording) -> None:
 @check("completions.id.unique", MUST, spec=SPEC, needs=NEEDS, exchanges=["completions."])
 def test_id_unique(vllm_recordings: Recordings) -> None:
     """No two completions share an id."""
-    ids = [one.json["id"] for one in vllm_recordings.of("completions.") if one.status == 200]
+    mine = [one for one in vllm_recordings.of("completions.") if "X-Request-Id" not in one.request.headers]
+    ids = [one.json["id"] for one in mine if one.status == 200]
     need(len(ids) > 1, f"only {len(ids)} completions were answered")
     twice = sorted({one for one in ids if ids.count(one) > 1})
 
     assert not twice, f"ids of more than one completion: {twice}"
+
+
+@check(
+    "completions.id.twins",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/15041",
+    needs=["completions", "tokenize"],
+)
+def test_twins(twin: Case, completions_twin: Recording, completions_forced: Recording) -> None:
+    """Two requests at once with one `X-Request-Id` each get their answer, or a refusal."""
+    completions_twin.answered()
+    need(
+        completions_forced.status == 200, f"one token that is allowed fails too: {completions_forced.status}"
+    )
+    only_if(completions_twin.status not in (400, 409), f"refused: {completions_twin.text[:120]}")
+    assert completions_twin.status == 200, (
+        f"{twin.id}: {completions_twin.status} {completions_twin.text[:160]}"
+    )
+    right = {f"token_id:{one}" for one in completions_twin.request.json["allowed_token_ids"]}
+    listed = completions_twin.ok["choices"][0].get("logprobs") or {}
+    wrong = set(listed.get("tokens") or ()) - right
+
+    assert not wrong, f"{twin.id}: {sorted(wrong)[:3]}, only {sorted(right)} was allowed"
+    used, asked = (
+        completions_twin.ok["usage"]["completion_tokens"],
+        completions_twin.request.json["max_tokens"],
+    )
+    assert used == asked, f"{twin.id}: {used} tokens of {asked}"
 
 
 @check("completions.id.request-id", SHOULD, spec=HEADERS, needs=NEEDS)

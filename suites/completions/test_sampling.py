@@ -35,7 +35,7 @@ def test_logit_bias(completions_bias_to_first: Recording, completions_bias_to_se
     assert first != second, f"biased either way, generated were {first}"
 
 
-@check("completions.frequency-penalty", SHOULD, spec=f"{CREATE}#frequency_penalty", needs=FORCED)
+@check("completions.frequency-penalty", MUST, spec=f"{CREATE}#frequency_penalty", needs=FORCED)
 def test_frequency_penalty(completions_pair: Recording, completions_frequency_penalty: Recording) -> None:
     """A frequency penalty of 2 breaks the repetition of one token."""
     plain, penalised = _tokens(completions_pair), _tokens(completions_frequency_penalty)

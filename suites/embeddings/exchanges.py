@@ -56,6 +56,14 @@ def embeddings_mixed(server: Server) -> Request:
     return embed(server, [SHORT, long[0], OTHER, *long[1:3], LIKE, *long[3:], LETTERS])
 
 
+@exchange("embeddings.many-long")
+def embeddings_many_long(server: Server) -> Request:
+    """Twelve texts at once that nearly fill the context, 1,200 words at most; the last is the first again."""
+    words = min((server.max_model_len or 4096) * 3 // 4, 1200)
+    texts = ["reed " * (words - 8) + f"and harbour number {number}" for number in range(11)]
+    return embed(server, [*texts, texts[0]], expect=None)
+
+
 @exchange("embeddings.uncut")
 def embeddings_uncut(server: Server) -> Request:
     """A text that may be cut to the length of the context, which it is far below."""

@@ -93,6 +93,19 @@ def test_same_beside_long(embeddings_mixed: Recording, embeddings_batch: Recordi
     assert min(cosines.values()) >= SAME, f"cosines with the batch without long texts: {cosines}"
 
 
+@check("embeddings.many-long", MUST, spec="fault:vllm-project/vllm/pull/48214", needs=NEEDS)
+def test_many_long(embeddings_many_long: Recording) -> None:
+    """Many long texts at once are embedded, the same text alike in the first place and the last."""
+    embeddings_many_long.answered()
+    status, text = embeddings_many_long.status, embeddings_many_long.text
+    only_if(status != 400, f"refused: {text[:120]}")
+    assert status == 200, f"twelve long texts: {status} {text[:200]}"
+    found = numbered(embeddings_many_long, 12)
+    cosine = likeness(found[0], found[-1])
+
+    assert cosine >= SAME, f"the cosine of the same text in the first place and in the last is {cosine:.3f}"
+
+
 @check("embeddings.uncut", MUST, spec=UNCUT, needs=NEEDS)
 def test_uncut(embeddings_uncut: Recording, embeddings_two: Recording) -> None:
     """A text that is shorter than the limit is not cut, and has its vector."""

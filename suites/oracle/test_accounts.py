@@ -24,6 +24,8 @@ SPEC = "openai:chat/object#usage"
 COUNT, EVERY = ["oracle.count[", "*"], ["oracle.every-count[", "*"]
 #: How the routes say that the limit of tokens ended an answer.
 CUT = ("length", "max_tokens", "max_output_tokens")
+#: Tokens that may show nothing: the marks of empty reasoning, a blank line, the end.
+MARKS = 12
 LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
@@ -90,6 +92,35 @@ def test_said(vllm_recordings: Recordings) -> None:
     wrong = [f"{one.key}: {one.usage}" for one in said if one.usage and one.text.strip() and one.usage[1] < 1]
 
     assert not wrong, f"text without tokens: {listed(wrong)}"
+
+
+@check("oracle.tokens.shown", MUST, spec="fault:vllm-project/vllm/issues/41902", exchanges=["*"])
+def test_shown(vllm_recordings: Recordings) -> None:
+    """An answer that ended by itself after more than a dozen tokens says something."""
+    ended = [one for one in answers(vllm_recordings) if _showing(one)]
+    only_if(ended, "no answer of a run of tokens ended by itself")
+    observe("answers that ended by themselves", len(ended))
+    wrong = [f"{one.key}: nothing, for {one.usage[1]} tokens" for one in ended if one.usage and _mute(one)]
+
+    assert not wrong, listed(wrong)
+
+
+def _showing(one: Answer) -> bool:
+    """Whether an answer ended by itself, and so late that something of it has to show.
+
+    What a request hides, or leaves to special tokens, need not; and a parser drops calls of unknown tools.
+    """
+    asked = one.asked
+    hidden = asked.get("include_reasoning") is False or (asked.get("reasoning") or {}).get("exclude")
+    hollow = any(asked.get(name) for name in ("stop", "allowed_token_ids", "logit_bias", "use_beam_search"))
+    ended = all(choice.finish and choice.finish[-1] not in CUT for choice in one.choices)
+    late = one.usage is not None and one.usage[1] > MARKS * _many(one)
+    return bool(one.choices) and ended and late and not (hidden or hollow or asked.get("tools"))
+
+
+def _mute(one: Answer) -> bool:
+    """Whether a text of an answer is empty."""
+    return any(not choice.text and not choice.calls for choice in one.choices)
 
 
 def _miscounted(recordings: Recordings, server: Server, asked: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import SHOULD, Recordings, check, listed, only_if
+from pytest_vllm import MUST, SHOULD, Recordings, Server, check, listed, only_if
 
 from .answers import CHAT, COMPLETIONS, answer_of
 
@@ -41,3 +41,23 @@ def _unasked(one: Recording) -> Iterator[str]:
         if all(asked.get(field) is None or asked[field] is False for field in fields):
             holders = [holder for body in one.bodies for holder in (body, *(body.get("choices") or ()))]
             yield from (name for holder in holders if holder.get(name))
+
+
+@check("oracle.calls.empty", MUST, spec="fault:vllm-project/vllm/issues/44104", exchanges=["*"])
+def test_empty(vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """No answer holds an empty list of calls: clients take it for a call."""
+    only_if(vllm_server.at_least("0.24.0"), "before 0.24 every whole answer holds such a list")
+    found = [one for one in vllm_recordings.of("") if one.request.path == CHAT and answer_of(one)]
+    # what a parser sends amid a stream is its own matter
+    read = [one for one in found if not (one.request.streams and one.request.json.get("tools"))]
+    only_if(read, "no answer of chat can be read")
+    wrong = [one.key for one in read if any(said.get("tool_calls") == [] for said in _said(one))]
+
+    assert not wrong, f"{len(wrong)} answers: {listed(wrong)}"
+
+
+def _said(one: Recording) -> Iterator[dict[str, Any]]:
+    """The messages or deltas of an answer."""
+    for body in one.bodies:
+        for choice in body.get("choices") or ():
+            yield choice.get("delta") or choice.get("message") or {}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Case, Request, Server, cases, exchange, only_if
+from pytest_vllm import Case, Recording, Request, Server, cases, exchange, only_if
 
+from . import engine
 from .covering import covering
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
@@ -103,6 +104,8 @@ ALONE = [
 ]
 lone_row = cases("lone_row", ALONE)
 free_row = cases("free_row", [row for row in ROWS if row["constraint"] == "none"])
+engine_row = cases("engine_row", engine.ROWS)
+engine_alone = cases("engine_alone", engine.ALONE)
 bound_row = cases("bound_row", [row for row in ROWS if row["constraint"] != "none"])
 
 
@@ -143,6 +146,24 @@ def pairs_count_bare(server: Server, free_row: Case) -> Request:
     only_if(free_row["tools"] == "unused", "its tools may be used")
     asked = _request(server, free_row).json
     return server.post("/tokenize", {"messages": asked["messages"]}, expect=None)
+
+
+@exchange("pairs.engine")
+def pairs_engine(
+    server: Server, engine_row: Case, tokenize_word: Recording, tokenize_other_word: Recording
+) -> Request:
+    """A request that asks the engine for several things at once."""
+    ids = [tokenize_word.ok["tokens"][-1], tokenize_other_word.ok["tokens"][-1]]
+    return engine.request(server, engine_row, ids)
+
+
+@exchange("pairs.engine-alone")
+def pairs_engine_alone(
+    server: Server, engine_alone: Case, tokenize_word: Recording, tokenize_other_word: Recording
+) -> Request:
+    """A request that asks the engine for one of them."""
+    ids = [tokenize_word.ok["tokens"][-1], tokenize_other_word.ok["tokens"][-1]]
+    return engine.request(server, engine_alone, ids)
 
 
 def _request(server: Server, row: Case) -> Request:

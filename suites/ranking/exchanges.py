@@ -18,6 +18,9 @@ SHORT = (
 )
 DOCUMENTS = tuple(f"{text} {FILLER}" if number % 2 == 0 else text for number, text in enumerate(SHORT))
 
+#: Characters of a document that no batch reads at once: 2,500 tokens and more, where the context holds them.
+DEEP, EACH = 12_000, 2.5
+
 ranked_alone = cases("ranked_alone", [{"id": "long", "number": BEST}, {"id": "short", "number": 1}])
 ranking_route = cases(
     "ranking_route", [{"id": "v1", "path": "/v1/rerank"}, {"id": "v2", "path": "/v2/rerank"}]
@@ -72,3 +75,30 @@ def ranking_score(server: Server) -> Request:
 def ranking_pairs(server: Server) -> Request:
     """The same pair by pair, the question four times."""
     return server.post("/score", {"text_1": [QUERY] * len(DOCUMENTS), "text_2": list(DOCUMENTS)})
+
+
+@exchange("ranking.deep")
+def ranking_deep(server: Server) -> Request:
+    """A document that is read in several steps, beside short ones and another one of its length."""
+    text = _deep(server)
+    return ranked(server, SHORT[1], text, SHORT[3], f"{SHORT[0]} {text}", expect=None)
+
+
+@exchange("ranking.deep-alone")
+def ranking_deep_alone(server: Server) -> Request:
+    """The same document without the others."""
+    return ranked(server, _deep(server), expect=None)
+
+
+@exchange("ranking.deep-again")
+def ranking_deep_again(server: Server) -> Request:
+    """The same among others, in another place."""
+    return ranked(server, _deep(server), SHORT[3], expect=None)
+
+
+def _deep(server: Server) -> str:
+    """The document that answers the question, as long as the context allows, with nothing new behind it."""
+    only_if(server.max_model_len or 0, "how long the context is, is not known")
+    room = min(DEEP, int((server.max_model_len or 0) * EACH))
+    only_if(room > 2 * len(FILLER), f"a context of {server.max_model_len} tokens holds no longer document")
+    return f"{SHORT[BEST]} {' '.join([FILLER] * (DEEP // len(FILLER) + 1))}"[: room - len(SHORT[0])]

@@ -87,6 +87,18 @@ def test_any_order(ranking_mixed: Recording, ranking_reversed: Recording) -> Non
     assert not wrong, f"as sent and in reverse: {'; '.join(wrong)}"
 
 
+@check("ranking.deep", MUST, spec="fault:vllm-project/vllm/issues/48831", needs=RANKS)
+def test_deep(ranking_deep: Recording, ranking_deep_alone: Recording, ranking_deep_again: Recording) -> None:
+    """A document too long to be read at once is as relevant alone as among others."""
+    rows = (ranking_deep, ranking_deep_alone, ranking_deep_again)
+    refused = [one.text[:120] for one in rows if one.status == 400]
+    only_if(not refused, f"refused: {refused[:1]}")
+    found = [told(one)[at] for one, at in zip(rows, (1, 0, 0), strict=True)]
+
+    assert near(found[0], found[1]), f"{found[1]:.4f} alone, {found[0]:.4f} beside others"
+    assert near(found[1], found[2]), f"{found[1]:.4f} alone, {found[2]:.4f} in another place"
+
+
 @check("ranking.routes-agree", MUST, spec=SPEC, needs=RANKS)
 def test_routes(ranking_route: Case, ranking_spelled: Recording, ranking_mixed: Recording) -> None:
     """Every address of the route ranks alike."""

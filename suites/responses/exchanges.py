@@ -112,6 +112,24 @@ def responses_call_history(server: Server, response_call_history: Case) -> Reque
     return ask(server, given, tools=[tool()], max_output_tokens=1, expect=None)
 
 
+@exchange("responses.call-history-count")
+def responses_call_history_count(server: Server, response_call_history: Case) -> Request:
+    """The tokens of the same conversation as a chat."""
+    return _count(server, response_call_history["chat"])
+
+
+@exchange("responses.call-begun")
+def responses_call_begun(server: Server, response_call_history: Case) -> Request:
+    """The first turn of it alone."""
+    return ask(server, response_call_history["input"][:1], tools=[tool()], max_output_tokens=1, expect=None)
+
+
+@exchange("responses.call-begun-count")
+def responses_call_begun_count(server: Server, response_call_history: Case) -> Request:
+    """The tokens of that turn as a chat."""
+    return _count(server, response_call_history["chat"][:1])
+
+
 @exchange("responses.refusal")
 def responses_refusal(server: Server, response_refusal: Case) -> Request:
     """A request that makes no sense."""
@@ -143,6 +161,18 @@ def responses_stored(server: Server) -> Request:
 def responses_retrieved(server: Server, responses_stored: Recording) -> Request:
     """That answer, asked for by its id."""
     return server.get(f"{PATH}/{responses_stored.ok['id']}", expect=None)
+
+
+def message_parts(response: Recording) -> list[dict[str, Any]]:
+    """The parts of the messages in a response."""
+    items = [item for item in response.ok["output"] if item.get("type") == "message"]
+    return [part for item in items for part in item.get("content") or () if "text" in part]
+
+
+def _count(server: Server, turns: list[dict[str, Any]]) -> Request:
+    function = {name: value for name, value in tool().items() if name != "type"}
+    offered = [{"type": "function", "function": function}]
+    return server.post("/tokenize", {"messages": turns, "tools": offered}, expect=None)
 
 
 def tool() -> dict[str, Any]:
@@ -256,6 +286,14 @@ def responses_continued(server: Server, responses_stored: Recording) -> Request:
     """The same again, after that answer."""
     before = responses_stored.ok["id"]
     return ask(server, "Hi", max_output_tokens=FEW, previous_response_id=before, expect=None)
+
+
+@exchange("responses.by-hand")
+def responses_by_hand(server: Server, responses_stored: Recording) -> Request:
+    """The same conversation, sent as a whole."""
+    said = "".join(part["text"] for part in message_parts(responses_stored))
+    turns = [{"role": "assistant", "content": said}, {"role": "user", "content": "Hi"}]
+    return ask(server, [{"role": "user", "content": "Hi"}, *turns], max_output_tokens=1, expect=None)
 
 
 @exchange("responses.stored-instructed")

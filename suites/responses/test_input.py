@@ -68,6 +68,33 @@ def test_call_history(response_call_history: Case, responses_call_history: Recor
     )
 
 
+@check(
+    "responses.input.calls-merged",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/37167",
+    needs=("responses", "tools", "tokenize"),
+)
+def test_calls_merged(  # noqa: PLR0917 - pytest passes them by name
+    vllm_server: Server,
+    response_call_history: Case,
+    responses_call_history: Recording,
+    responses_call_history_count: Recording,
+    responses_call_begun: Recording,
+    responses_call_begun_count: Recording,
+) -> None:
+    """Words, reasoning and calls of one turn are one turn of the prompt, as over chat."""
+    only_if(vllm_server.at_least("0.23.0"), "before 0.23 vLLM makes a turn of each")
+    asked = (responses_call_history, responses_call_history_count, responses_call_begun)
+    refused = [one.text[:120] for one in (*asked, responses_call_begun_count) if one.status in (400, 404)]
+    only_if(not refused, f"refused: {refused[:1]}")
+    added = length(responses_call_history) - length(responses_call_begun)
+    right = responses_call_history_count.ok["count"] - responses_call_begun_count.ok["count"]
+
+    assert added == right, (
+        f"{response_call_history.id}: {added} tokens after the first turn, as a chat {right}"
+    )
+
+
 @check("responses.refused", MUST, spec=SPEC, needs=NEEDS)
 def test_refused(response_refusal: Case, responses_refusal: Recording) -> None:
     """A request that makes no sense is refused as the client's fault."""

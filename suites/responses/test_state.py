@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pytest_vllm import MUST, Recording, Server, check, need, only_if
 
+from .exchanges import message_parts
+
 SPEC = "openai:responses/create"
 NEEDS = ("responses",)
 CALLS = (*NEEDS, "tools", "tools.required")
@@ -20,6 +22,19 @@ def test_counted(responses_stored: Recording, responses_continued: Recording) ->
     second = responses_continued.ok["usage"]["input_tokens"]
 
     assert second > first, f"{second} input tokens after a turn of {first}, for the same question"
+
+
+@check("responses.state.whole", MUST, spec="fault:sgl-project/sglang/pull/25302", needs=NEEDS)
+def test_whole(
+    responses_stored: Recording, responses_continued: Recording, responses_by_hand: Recording
+) -> None:
+    """What goes on from a response has the prompt that the whole conversation has."""
+    only_if(responses_continued.status not in (400, 404), STORE)
+    only_if(responses_by_hand.status != 400, f"refused: {responses_by_hand.text[:120]}")
+    only_if(message_parts(responses_stored), "the answer before holds no words")
+    kept, sent = (one.ok["usage"]["input_tokens"] for one in (responses_continued, responses_by_hand))
+
+    assert kept == sent, f"{kept} input tokens, sent as a whole it has {sent}"
 
 
 @check("responses.state.instructions", MUST, spec=f"{SPEC}#instructions", needs=NEEDS)

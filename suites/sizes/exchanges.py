@@ -21,6 +21,8 @@ USUAL = 320
 LONGEST, REST = 30_000, 144
 #: Tokens of a long prompt at least; a shorter one would show nothing new.
 LEAST = 600
+#: Tokens of a prompt that is scored: more than a server reads at once by default.
+SCORED = 2600
 #: Tools at most, and as many as other suites offer.
 TOOLS, FEW = 128, 20
 CHOICES = 16
@@ -124,6 +126,21 @@ def sizes_prompt(server: Server, sizes_prompt_probe: Recording, streaming_long_p
     """A question behind a text that all but fills the context, or takes half a minute to read."""
     text = _long_text(server, sizes_prompt_probe, streaming_long_prompt)
     return server.chat(f"{text}\n{CODE_ASKED}", max_tokens=16)
+
+
+@exchange("sizes.prompt-scored")
+def sizes_prompt_scored(
+    server: Server, sizes_prompt_probe: Recording, streaming_long_prompt: Recording
+) -> Request:
+    """The log probabilities of a text that is read in several steps."""
+    text = _long_text(server, sizes_prompt_probe, streaming_long_prompt, SCORED)
+    return server.completion(text, max_tokens=1, prompt_logprobs=0)
+
+
+@exchange("sizes.prompt-written")
+def sizes_prompt_written(server: Server, sizes_prompt_scored: Recording) -> Request:
+    """A constraint behind that text."""
+    return _written(server, PLAIN, sizes_prompt_scored.request.json["prompt"])
 
 
 @exchange("sizes.prompt-short")
@@ -274,14 +291,14 @@ def _numbers(words: int) -> str:
     return " ".join(str(1000 + 7 * at % 9000) for at in range(words))
 
 
-def _long_text(server: Server, probe: Recording, earlier: Recording) -> str:
+def _long_text(server: Server, probe: Recording, earlier: Recording, most: int = LONGEST) -> str:
     """Numbers that come near the context's end; fewer where reading them would take long."""
     each = probe.ok["count"] / 200
     seconds = earlier.seconds or PATIENCE
     fast = int(600 * each * PATIENCE / 2 / seconds)
     room = (server.max_model_len or 4096) - REST
     only_if(room >= LEAST, f"needs a context of {LEAST + REST} tokens")
-    tokens = min(room, LONGEST, fast)
+    tokens = min(room, most, fast)
     if tokens < LEAST:
         undecided(f"the speed allows {tokens} tokens only")
     return _numbers(int(tokens / each))
@@ -311,9 +328,10 @@ def _response(server: Server, items: list[dict[str, Any]]) -> Request:
     return server.post("/v1/responses", body, expect=None)
 
 
-def _written(server: Server, text: str, **more: Any) -> Request:
+def _written(server: Server, text: str, before: str = "", **more: Any) -> Request:
     """A completion that can only be this text; the tag ends thinking where constraints begin after it."""
     constraint: dict[str, Any] = {"structured_outputs": {"choice": [text]}}
     if not server.at_least("0.11.0"):
         constraint = {"guided_choice": [text]}
-    return server.completion("<think>\n</think>\nWrite:", max_tokens=96, **constraint, **more)
+    prompt = f"{before}<think>\n</think>\nWrite:"
+    return server.completion(prompt, max_tokens=96, **constraint, **more)

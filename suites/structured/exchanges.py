@@ -94,6 +94,14 @@ def structured_light_stream(server: Server) -> Request:
     return _form(server, ASKED, LIGHT, stream=True)
 
 
+@exchange("structured.light-turns")
+def structured_light_turns(server: Server) -> Request:
+    """The same form at the end of a conversation."""
+    said = ("My lamp is new.", "Good to know.", "What does it show?", "A color.")
+    turns = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)]
+    return _form(server, [*turns, {"role": "user", "content": ASKED}], LIGHT)
+
+
 @exchange("structured.light-completion")
 def structured_light_completion(server: Server) -> Request:
     """The same form over completions."""
@@ -182,6 +190,14 @@ def structured_crowd(server: Server) -> Request:
     return server.completion([f"<think>\n</think>\nBird {at}: " for at in range(CROWD)], **drawn, **wanted)
 
 
+@exchange("structured.crowd-stream")
+def structured_crowd_stream(server: Server) -> Request:
+    """Four streamed choices under that constraint."""
+    wanted = wish_of(server, "regex", CROWD_RULE)
+    drawn: dict[str, Any] = {"temperature": 1.0, "max_tokens": 32, "n": 4, "stream": True}
+    return server.completion("<think>\n</think>\nBird: ", **drawn, **wanted)
+
+
 @exchange("structured.legacy")
 def structured_legacy(server: Server, legacy_case: Case) -> Request:
     """A constraint in the words of vLLM before 0.12."""
@@ -226,7 +242,7 @@ def wish_of(server: Server, kind: str, value: Any) -> dict[str, Any]:
     return {f"guided_{kind}": value}
 
 
-def _form(server: Server, question: str, schema: Any, *, expect: int | None = 200, **params: Any) -> Request:
+def _form(server: Server, question: Any, schema: Any, *, expect: int | None = 200, **params: Any) -> Request:
     wanted = {**format_of(schema), **_calm(server), **params}
     return server.chat(question, expect=expect, max_tokens=_room(server), **wanted)
 

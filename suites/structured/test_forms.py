@@ -24,6 +24,14 @@ def test_valid(structured_light: Recording) -> None:
     _judge(text_in(_choice(structured_light)), _choice(structured_light)["finish_reason"])
 
 
+@check("structured.turns.valid", MUST, spec="fault:vllm-project/vllm/pull/30557", needs=NEEDS)
+def test_turns_valid(structured_light_turns: Recording, structured_light: Recording) -> None:
+    """A form at the end of a conversation is filled in as one that is asked for at once."""
+    _judge(text_in(_choice(structured_light)), _choice(structured_light)["finish_reason"])
+    only_if(structured_light_turns.status != 400, f"refused: {structured_light_turns.text[:120]}")
+    _judge(text_in(_choice(structured_light_turns)), _choice(structured_light_turns)["finish_reason"])
+
+
 @check("structured.stream.valid", MUST, spec=SPEC, needs=[*NEEDS, "stream"])
 def test_stream_valid(structured_light_stream: Recording) -> None:
     """A streamed form is the same JSON once its pieces are joined."""

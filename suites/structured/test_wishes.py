@@ -90,18 +90,40 @@ def test_lanes(vllm_recordings: Recordings) -> None:
 @check("structured.crowd", MUST, spec="fault:vllm-project/vllm/issues/52620", needs=COMPLETIONS)
 def test_crowd(structured_crowd: Recording) -> None:
     """Of eight answers at once under one constraint each is within it."""
-    choices = structured_crowd.ok["choices"]
-    begun = re.compile(r"[a-d]{0,12}!?")
-    wrong = [
-        (choice["finish_reason"], choice["text"])
-        for choice in choices
-        if not (begun if choice["finish_reason"] == "length" else re.compile(CROWD_RULE)).fullmatch(
-            choice["text"].strip()
-        )
-    ]
+    rows = [(choice["finish_reason"], choice["text"]) for choice in structured_crowd.ok["choices"]]
+    wrong = _outside(rows)
 
-    assert len(choices) == CROWD, f"{len(choices)} answers of {CROWD}"
+    assert len(rows) == CROWD, f"{len(rows)} answers of {CROWD}"
     assert not wrong, f"not within {CROWD_RULE!r}: {wrong[:3]}"
+
+
+@check(
+    "structured.crowd.stream",
+    MUST,
+    spec="fault:vllm-project/vllm/pull/11898",
+    needs=(*COMPLETIONS, "stream"),
+)
+def test_crowd_stream(structured_crowd_stream: Recording) -> None:
+    """Streamed choices that end at different lengths are each streamed to their end."""
+    texts: dict[int, str] = {}
+    ends: dict[int, str] = {}
+    for delta in structured_crowd_stream.deltas:
+        for choice in delta.get("choices") or ():
+            texts[choice["index"]] = texts.get(choice["index"], "") + (choice.get("text") or "")
+            ends[choice["index"]] = choice.get("finish_reason") or ends.get(choice["index"], "")
+    observe("characters of each", sorted(map(len, texts.values())))
+    wrong = _outside([(ends[index], text) for index, text in texts.items()])
+
+    assert sorted(texts) == list(range(4)), f"choices {sorted(texts)} of four"
+    assert not wrong, f"not within {CROWD_RULE!r}: {wrong[:3]}"
+
+
+def _outside(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Finish reason and text of the answers that are not within the crowd's rule, as far as they go."""
+    begun, whole = re.compile(r"[a-d]{0,12}!?"), re.compile(CROWD_RULE)
+    return [
+        (end, text) for end, text in rows if not (begun if end == "length" else whole).fullmatch(text.strip())
+    ]
 
 
 @check("structured.refused", MUST, spec="fault:vllm-project/vllm/issues/17248", needs=NEEDS)

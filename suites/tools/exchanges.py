@@ -15,22 +15,24 @@ from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exch
 
 from .requests import (
     OFF,
+    USAGE,
+    WINDY,
     ask,
-    calm,
     crowd,
     long_request,
     ping_request,
+    replayed,
     result_request,
-    room,
     sentence_and_call,
     two_cities,
     unused_request,
+    used_result,
     value_request,
     weather_request,
     with_ids,
     words_request,
 )
-from .tools import PING, WEATHER, many, named, oslo, paris, ping, weather
+from .tools import WEATHER, many, named, oslo, paris, ping, weather
 
 _VALUES: list[dict[str, Any]] = json.loads(case_file("tools-values").read_text("utf-8"))
 
@@ -369,13 +371,7 @@ def tools_history_shape(server: Server, tool_history: Case) -> Request:
 def tools_history_replay(server: Server, forced_choice: Case, tools_forced_empty: Recording) -> Request:
     """The server's own call, sent back to it with a result."""
     del forced_choice
-    message = tools_forced_empty.ok["choices"][0]["message"]
-    sent = {key: message[key] for key in ("role", "content", "tool_calls") if message.get(key) is not None}
-    results = [
-        {"role": "tool", "tool_call_id": call["id"], "content": "up"} for call in sent.get("tool_calls", [])
-    ]
-    messages = [{"role": "user", "content": f"Call {PING}."}, sent, *results]
-    return server.chat(messages, max_tokens=1, tools=[ping], expect=None)
+    return replayed(server, tools_forced_empty.ok["choices"][0]["message"])
 
 
 @exchange("tools.result.short")
@@ -387,13 +383,16 @@ def tools_result_short(server: Server) -> Request:
 @exchange("tools.result.long")
 def tools_result_long(server: Server) -> Request:
     """The same with a longer result."""
-    return result_request(
-        server, "-7 degrees, light snow, wind from the north at 12 metres a second", max_tokens=1
-    )
+    return result_request(server, WINDY, max_tokens=1)
 
 
 @exchange("tools.result.used")
 def tools_result_used(server: Server, tools_thinking_off: Recording) -> Request:
     """A conversation that a result ends, with room for an answer."""
-    given = {"max_tokens": room(server, tools_thinking_off), **calm(server, tools_thinking_off)}
-    return result_request(server, "-7 degrees Celsius and light snow", **given, **with_ids(server))
+    return used_result(server, tools_thinking_off, **with_ids(server))
+
+
+@exchange("tools.result.used-stream")
+def tools_result_used_stream(server: Server, tools_thinking_off: Recording) -> Request:
+    """The same, streamed."""
+    return used_result(server, tools_thinking_off, stream=True, stream_options=USAGE)

@@ -31,6 +31,7 @@ OFF = {"enable_thinking": False}
 USAGE = {"include_usage": True}
 ROOM, ROOM_TO_THINK, ROOM_FOR_LONG = 160, 1024, 500
 CALL_ID = "abcdE1234"
+WINDY = "-7 degrees, light snow, wind from the north at 12 metres a second"
 
 
 def choice_of(case: Case | str, name: str) -> Any:
@@ -129,6 +130,22 @@ def result_request(server: Server, text: str, **more: Any) -> Request:
         {"role": "tool", "tool_call_id": CALL_ID, "content": text},
     ]
     return server.chat(messages, tools=[oslo], **more)
+
+
+def used_result(server: Server, switch: Recording, **more: Any) -> Request:
+    """The same with room for an answer."""
+    given = {"max_tokens": room(server, switch), **calm(server, switch), **more}
+    return result_request(server, "-7 degrees Celsius and light snow", **given)
+
+
+def replayed(server: Server, message: dict[str, Any]) -> Request:
+    """The server's own call of the tool without parameters, sent back to it with a result."""
+    sent = {key: message[key] for key in ("role", "content", "tool_calls") if message.get(key) is not None}
+    results = [
+        {"role": "tool", "tool_call_id": call["id"], "content": "up"} for call in sent.get("tool_calls", [])
+    ]
+    messages = [{"role": "user", "content": f"Call {PING}."}, sent, *results]
+    return server.chat(messages, max_tokens=1, tools=[ping], expect=None)
 
 
 def declared(recording: Recording) -> list[Any]:

@@ -4,10 +4,11 @@ import re
 
 from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, Server, check, need, only_if, server_errors
 
-from .answers import errors
+from .answers import answer, errors
 
 SPEC = "vllm:features/tool_calling/"
 TOOLS = ("tools",)
+STREAMS = (*TOOLS, "stream")
 SILENT = 8
 #: How Python and Jinja speak of a mistake in a program, not in a request.
 PROGRAM = re.compile(
@@ -176,6 +177,16 @@ def test_result_answered(tools_result_used: Recording) -> None:
     need(tools_result_used.ok["usage"]["completion_tokens"] >= SILENT, "the model said next to nothing")
 
     assert said or message.get("tool_calls"), f"nothing: {message}"
+
+
+@check("tools.result.answered-stream", MUST, spec="fault:vllm-project/vllm/issues/27641", needs=STREAMS)
+def test_result_streamed(tools_result_used_stream: Recording) -> None:
+    """After a tool's result a stream holds words, reasoning or a call."""
+    said = answer(tools_result_used_stream)
+    usage = [delta["usage"] for delta in tools_result_used_stream.deltas if delta.get("usage")]
+    need(usage and usage[-1]["completion_tokens"] >= SILENT, "the model said next to nothing")
+
+    assert said.content or said.reasoning or said.calls, f"nothing, for {usage[-1]}"
 
 
 @check("tools.served", MUST, spec="openai:chat/object", needs=["tools"], exchanges=["tools."])

@@ -178,17 +178,21 @@ def _append(turns: list[Body], item: Body) -> None:
     elif kind == "function_call":
         function = {"name": item.get("name"), "arguments": item.get("arguments")}
         called = {"id": item.get("call_id"), "type": "function", "function": function}
-        if turns and turns[-1]["role"] == "assistant" and turns[-1].get("tool_calls"):
-            turns[-1]["tool_calls"].append(called)
-        else:
-            turns.append({"role": "assistant", "content": None, "tool_calls": [called]})
+        _turn(turns).setdefault("tool_calls", []).append(called)
     elif kind == "reasoning":
-        parts = item.get("content") or []
-        turns.append(
-            {"role": "assistant", "content": "", "reasoning": "".join(part.get("text", "") for part in parts)}
-        )
+        text = "".join(part.get("text", "") for part in item.get("content") or [])
+        _turn(turns, "reasoning")["reasoning"] = text
+    elif item.get("role") == "assistant":
+        _turn(turns, "content")["content"] = _text(item.get("content"))
     else:
         turns.append({"role": item.get("role", "user"), "content": _text(item.get("content"))})
+
+
+def _turn(turns: list[Body], part: str = "") -> Body:
+    """The assistant's turn that an item belongs to: the last one, unless it has such a part already."""
+    if not turns or turns[-1]["role"] != "assistant" or turns[-1].get(part) is not None:
+        turns.append({"role": "assistant"})
+    return turns[-1]
 
 
 def _text(content: Any) -> Any:
