@@ -28,6 +28,8 @@ VALUES: dict[str, list[str]] = {
     "report": ["none", "logprobs", "ids", "prompt", "echo"],
     "constraint": ["none", "regex"],
     "priority": ["none", "later"],
+    "prompt": ["short", "long"],
+    "model": ["base", "adapter"],
 }
 DRAWING: dict[str, dict[str, Any]] = {
     "greedy": {"temperature": 0},
@@ -42,13 +44,16 @@ SAMPLING: dict[str, dict[str, Any]] = {
 #: Tokens of an answer, and the digits that the constraint allows.
 TOKENS, DIGITS = 10, 4
 PROMPT = "<think>\n</think>\nOne heron, two herons,"
+#: Tokens of a long prompt: more than a server reads at once by default; and what is left beside it.
+STEP, REST = 2200, 300
 
 
 def fits(row: Mapping[str, str]) -> bool:
     """Whether these values can go together in a request that nobody refuses.
 
     Several greedy choices are refused, and so are log probabilities of a streamed prompt; what may be drawn
-    or ends an answer would contradict a constraint; a parser may take tokens out of a chat's stream.
+    or ends an answer would contradict a constraint; a parser may take tokens out of a chat's stream. A long
+    prompt is scored elsewhere, once: that takes much memory.
     """
     streams, chats = row.get("answer") == "stream", row.get("route") == "chat"
     bound, told = row.get("constraint", "none") != "none", row.get("report", "none")
@@ -57,6 +62,7 @@ def fits(row: Mapping[str, str]) -> bool:
         (row.get("choices", "1") != "1" and row.get("drawing") == "greedy")
         or (bound and (chats or not free))
         or (told == "echo" and chats)
+        or (told in ("echo", "prompt") and row.get("prompt") == "long")
         or (told == "prompt" and streams)
         or (chats and streams and told != "none")
     )
@@ -74,13 +80,15 @@ ALONE = [
 ]
 
 
-def request(server: Server, row: Case, ids: list[int]) -> Request:
+def request(server: Server, row: Case, ids: list[int], each: float, adapter: str) -> Request:
     """What a row asks for.
 
     Args:
         server: what can be asked of it.
         row: a value for each dimension.
         ids: two tokens of words.
+        each: tokens of a number of four digits.
+        adapter: the name of one; empty where there is none, and the base model is asked.
     """
     body: dict[str, Any] = {"max_tokens": TOKENS, "ignore_eos": True, **DRAWING[row["drawing"]]}
     body |= SAMPLING[row["sampling"]] | _ending(server, row, ids) | _masking(row, ids)
@@ -94,9 +102,18 @@ def request(server: Server, row: Case, ids: list[int]) -> Request:
     if row["priority"] != "none":
         body["priority"] = 3 if server.args.get("scheduling-policy") == "priority" else 0
     body |= _report(server, row)
+    if row["model"] == "adapter" and adapter:
+        body["model"] = adapter
+    roomy = (server.max_model_len or 0) > STEP + REST
+    before = f"{numbers(int(STEP / each))}\n" if row["prompt"] == "long" and roomy else ""
     if row["route"] == "chat":
-        return server.chat("How many herons are there?", expect=None, **body)
-    return server.completion(PROMPT, expect=None, **body)
+        return server.chat(f"{before}How many herons are there?", expect=None, **body)
+    return server.completion(f"{before}{PROMPT}", expect=None, **body)
+
+
+def numbers(count: int) -> str:
+    """So many numbers of four digits."""
+    return " ".join(str(1000 + 7 * at % 9000) for at in range(count))
 
 
 def _ending(server: Server, row: Case, ids: list[int]) -> dict[str, Any]:

@@ -148,22 +148,47 @@ def pairs_count_bare(server: Server, free_row: Case) -> Request:
     return server.post("/tokenize", {"messages": asked["messages"]}, expect=None)
 
 
+@exchange("pairs.engine-probe")
+def pairs_engine_probe(server: Server) -> Request:
+    """The tokens of a hundred numbers in words."""
+    return server.post("/tokenize", {"prompt": engine.numbers(100), "add_special_tokens": False})
+
+
 @exchange("pairs.engine")
-def pairs_engine(
-    server: Server, engine_row: Case, tokenize_word: Recording, tokenize_other_word: Recording
+def pairs_engine(  # noqa: PLR0917 - pytest passes them by name
+    server: Server,
+    engine_row: Case,
+    tokenize_word: Recording,
+    tokenize_other_word: Recording,
+    pairs_engine_probe: Recording,
+    health_models: Recording,
 ) -> Request:
     """A request that asks the engine for several things at once."""
     ids = [tokenize_word.ok["tokens"][-1], tokenize_other_word.ok["tokens"][-1]]
-    return engine.request(server, engine_row, ids)
+    each = pairs_engine_probe.ok["count"] / 100
+    return engine.request(server, engine_row, ids, each, _adapter(health_models))
 
 
 @exchange("pairs.engine-alone")
-def pairs_engine_alone(
-    server: Server, engine_alone: Case, tokenize_word: Recording, tokenize_other_word: Recording
+def pairs_engine_alone(  # noqa: PLR0917 - pytest passes them by name
+    server: Server,
+    engine_alone: Case,
+    tokenize_word: Recording,
+    tokenize_other_word: Recording,
+    pairs_engine_probe: Recording,
+    health_models: Recording,
 ) -> Request:
     """A request that asks the engine for one of them."""
     ids = [tokenize_word.ok["tokens"][-1], tokenize_other_word.ok["tokens"][-1]]
-    return engine.request(server, engine_alone, ids)
+    each = pairs_engine_probe.ok["count"] / 100
+    return engine.request(server, engine_alone, ids, each, _adapter(health_models))
+
+
+def _adapter(models: Recording) -> str:
+    """The name of an adapter that is listed; empty when there is none."""
+    rows = models.json.get("data") if models.status == 200 and isinstance(models.json, dict) else None
+    named = [row["id"] for row in rows or () if isinstance(row, dict) and row.get("parent")]
+    return str(named[0]) if named else ""
 
 
 def _request(server: Server, row: Case) -> Request:
