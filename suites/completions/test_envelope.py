@@ -102,7 +102,7 @@ def test_id_unique(vllm_recordings: Recordings) -> None:
     needs=["completions", "tokenize"],
 )
 def test_twins(twin: Case, completions_twin: Recording, completions_forced: Recording) -> None:
-    """Two requests at once with one `X-Request-Id` each get their answer, or a refusal."""
+    """Two requests at once that bring one id are each answered or refused."""
     completions_twin.answered()
     need(
         completions_forced.status == 200, f"one token that is allowed fails too: {completions_forced.status}"

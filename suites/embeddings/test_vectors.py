@@ -95,7 +95,7 @@ def test_same_beside_long(embeddings_mixed: Recording, embeddings_batch: Recordi
 
 @check("embeddings.many-long", MUST, spec="fault:vllm-project/vllm/pull/48214", needs=NEEDS)
 def test_many_long(embeddings_many_long: Recording) -> None:
-    """Many long texts at once are embedded, the same text alike in the first place and the last."""
+    """Many long texts at once are embedded, the same text twice alike."""
     embeddings_many_long.answered()
     status, text = embeddings_many_long.status, embeddings_many_long.text
     only_if(status != 400, f"refused: {text[:120]}")

@@ -26,7 +26,7 @@ def test_valid(structured_light: Recording) -> None:
 
 @check("structured.turns.valid", MUST, spec="fault:vllm-project/vllm/pull/30557", needs=NEEDS)
 def test_turns_valid(structured_light_turns: Recording, structured_light: Recording) -> None:
-    """A form at the end of a conversation is filled in as one that is asked for at once."""
+    """A form at the end of a conversation is filled in as its schema says."""
     _judge(text_in(_choice(structured_light)), _choice(structured_light)["finish_reason"])
     only_if(structured_light_turns.status != 400, f"refused: {structured_light_turns.text[:120]}")
     _judge(text_in(_choice(structured_light_turns)), _choice(structured_light_turns)["finish_reason"])

@@ -30,6 +30,9 @@ KNOWN = {
 NEWER = {
     "completions.bad-words",
     "completions.drawn.crowd",
+    "completions.id.twins",
+    "completions.id.twins[first]",
+    "completions.id.twins[second]",
     "completions.min-tokens.exact",
     "completions.seed.crowd",
     "completions.stop.twice",
