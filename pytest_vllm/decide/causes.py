@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.decide.deviations import GENERAL, subject_of
+from pytest_vllm.decide.deviations import GENERAL, subject_of, title_of
 from pytest_vllm.decide.verdict import (
     EVERY_ANSWER,
     MISREAD,
@@ -254,7 +254,7 @@ def _title(group: Sequence[_Sight]) -> str:
     failed = Counter(symptom for one in group for symptom in sorted(one.symptoms))
     if failed:
         return failed.most_common(1)[0][0].partition("\n")[0]
-    return group[0].subject
+    return title_of(group[0].result.fact, group[0].result.reason)
 
 
 def _urgency(one: Cause) -> int:
