@@ -19,6 +19,9 @@ from pytest_vllm.face.collection import in_suites
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytest_vllm.declare.exchanges import ExchangeSpec
+    from pytest_vllm.declare.measurements import MeasurementSpec
+
 #: The key under which a worker hands over why it runs nothing; plugin.py reads it.
 KEY = "vllm_refused"
 _AVAILABLE = re.compile(r"available fixtures: (?P<names>[^\n]+)")
@@ -74,7 +77,7 @@ def _lookup(name: str, item: pytest.Function) -> str:
 
 def _bundled() -> set[str]:
     """The fixtures of bundled exchanges, measurements and cases."""
-    specs = [*EXCHANGES.values(), *MEASURED.values()]
+    specs: list[ExchangeSpec | MeasurementSpec] = [*EXCHANGES.values(), *MEASURED.values()]
     files = {spec.build.__code__.co_filename for spec in specs}
     inside = {file for file in files if in_suites(Path(file))}
     ours = [spec for spec in specs if spec.build.__code__.co_filename in inside]
