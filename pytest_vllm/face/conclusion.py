@@ -233,7 +233,7 @@ def _unsaid_deaths(session: GateSession, results: Sequence[Result]) -> list[str]
 def _told_to_end(session: GateSession) -> list[str]:
     """That a signal ended the run, which has then not seen everything."""
     ended = session.gate.run.ended if session.gate else []
-    return [f"the run was told to end by {ended[0]}"] if ended else []
+    return [f"{ended[0]} ended the run"] if ended else []
 
 
 def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, Any]:

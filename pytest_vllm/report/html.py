@@ -43,8 +43,10 @@ ORDER = (
 )
 
 #: In English, whatever the locale: the page is.
-MONTHS = ("January", "February", "March", "April", "May", "June")
-MONTHS += ("July", "August", "September", "October", "November", "December")
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 #: They are listed by id, and are whole in report.json.
 FOLDED = (Verdict.PASS, Verdict.NOT_RUN)
 

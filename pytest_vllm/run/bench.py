@@ -105,7 +105,11 @@ def measure_all(
                 left, weights = left - min(found.seconds, share), max(weights - one.spec.weight, 1e-9)
     spent = sum(one.seconds for one in done.values())
     requests = sum(len(one.samples) for one in done.values())
-    progress.done(f"{len(plan)} measurements, {requests} requests, {spent:.3g} s of load scored")
+    made = ", ".join(
+        f"{number} {noun}{'' if number == 1 else 's'}"
+        for number, noun in ((len(plan), "measurement"), (requests, "request"))
+    )
+    progress.done(f"{made}, {spent:.3g} s of load scored")
     told = {"stopped": stopped} if stopped else {}
     return {
         "budget": round(budget, 3),
