@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_vllm.decide.causes import Cause, Seen, causes
+from pytest_vllm.decide.causes import Cause, Seen, causes, named_at
 from pytest_vllm.decide.deviations import title_of
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
 
@@ -237,3 +237,16 @@ def test_several_servers_behind_one_address_are_said_before_what_they_differ_in(
 )
 def test_a_cause_is_named_for_what_its_requirement_is_about(fact: str, reason: str, title: str) -> None:
     assert title_of(fact, reason) == title
+
+
+@pytest.mark.parametrize(
+    ("said", "at"),
+    [
+        ("94 answers are malformed: NaN (cache.again) and 93 more", 31),
+        ("cache.again-second: 500; cache.again: 500", 25),
+        ("cache.again-second: 500", -1),
+        ("seen in cache.again. Then nothing", 8),
+    ],
+)
+def test_a_text_names_an_exchange_and_not_one_that_begins_alike(said: str, at: int) -> None:
+    assert named_at(said, "cache.again") == at
