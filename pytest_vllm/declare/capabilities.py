@@ -75,8 +75,3 @@ def capability(
 def every_capability() -> tuple[str, ...]:
     """The names of all capabilities: the bundled ones, then the project's own."""
     return (*CAPABILITIES, *OWN)
-
-
-def files_of_own() -> list[str]:
-    """The files that declare own capabilities."""
-    return list(dict.fromkeys(one.file for one in OWN.values()))

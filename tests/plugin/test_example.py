@@ -18,10 +18,7 @@ def example() -> dict[str, str]:
     return {path.name: path.read_text("utf-8") for path in EXAMPLE.iterdir() if path.is_file()}
 
 
-APART = "--deselect=mine_tests.py::test_two_servers"
-
-
-@pytest.mark.parametrize("more", [(), ("-n2", APART)], ids=["", "xdist"])
+@pytest.mark.parametrize("more", [(), ("-n2",)], ids=["", "xdist"])
 def test_all_kinds_of_own_tests_are_one_go(gate: Gate, more: tuple[str, ...]) -> None:
     run = gate("-p", "no:randomly", *more, files=example())
 
@@ -45,7 +42,7 @@ def test_all_kinds_of_own_tests_are_one_go(gate: Gate, more: tuple[str, ...]) ->
     assert {row["family"] for row in rows.values() if "trains" in row["check"]} == {"capability"}
     assert [server["profile"] for server in run.report["servers"]] == ["mine"], "a side server is not judged"
     passed = [row["nodeid"] for row in run.report["own_tests"] if row["outcome"] == "passed"]
-    assert len(passed) == 9 + (not more)
+    assert len(passed) == 10
 
 
 def test_an_own_load_is_measured_where_bundled_ones_are_left_out(gate: Gate) -> None:
