@@ -330,7 +330,7 @@ def _reader(config: pytest.Config) -> Any:
             return given
         try:
             value = config.getini(_dest(name))
-        except ValueError as error:  # pytest's own words do not name the key
+        except (ValueError, pytest.UsageError) as error:  # words of pytest that do not name the key
             raise pytest.UsageError(f"{_dest(name)} in the ini file: {error}; write true or false") from None
         if name in READ and value:
             return READ[name](value)
