@@ -229,6 +229,7 @@ def test_several_servers_behind_one_address_are_said_before_what_they_differ_in(
         ("Blocks are counted from 0, and all end.", "[('start', 1)]", "order and indices"),
         ("A text in several scripts has the same tokens.", "streamed [], whole ['n']", "tokens of an answer"),
         ("Of several stop strings the first ends the text.", "'oo', not ''", "stop strings"),
+        ("One stream decodes as fast as the profile promises.", "decode-tok-s 3.3, floor 6", "speeds"),
         ("The first token comes as soon as promised, nothing cached.", "3 s, limit 1 s", "times"),
         ("The same prompt is billed the same, cached or not.", "8, then 9", "counted tokens"),
         ("No choice is billed more tokens than its limit.", "8 of 3", "counted tokens"),
