@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         text_of,
         unexpected,
     )
+    from pytest_vllm.declare.capabilities import capability
     from pytest_vllm.declare.checks import (
         CAPABILITY,
         CONFORMANCE,
@@ -112,6 +113,7 @@ __all__ = [
     "Workload",
     "Writer",
     "__version__",
+    "capability",
     "case_file",
     "cases",
     "check",
@@ -176,6 +178,7 @@ _HOMES = {
     "Workload": "measure.workload",
     "Writer": "scripted.writing",
     "__version__": "locate",
+    "capability": "declare.capabilities",
     "case_file": "locate",
     "cases": "face.decorators",
     "check": "face.decorators",

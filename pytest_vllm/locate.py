@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +10,8 @@ DISTRIBUTION = "pytest-vllm"
 #: What a copy says that was never installed, such as a folder on PYTHONPATH.
 NOT_INSTALLED = "0+not.installed"
 PACKAGE = Path(__file__).parent
+#: Files that lie in the root of a project.
+ROOTS = (".git", "pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini")
 
 
 @cache
@@ -36,5 +39,31 @@ def suites_package() -> str:
 
 
 def case_file(name: str) -> Path:
-    """A bundled case set: `fixtures/cases/NAME.json`."""
-    return data_dir("fixtures") / "cases" / f"{name}.json"
+    """A file of cases for `cases`: a bundled one by its name alone, a project's own by its file name.
+
+    Args:
+        name: `schemas`: the bundled `fixtures/cases/schemas.json`. With an ending, `questions.json` or
+            `data/questions.jsonl`: a file beside the one that calls, or in a folder above it, up to the root.
+
+    Raises FileNotFoundError with where an own file was looked for.
+    """
+    if not Path(name).suffix:
+        return data_dir("fixtures") / "cases" / f"{name}.json"
+    frame = inspect.currentframe()
+    caller = frame.f_back.f_code.co_filename if frame and frame.f_back else ""
+    return file_beside(name, Path(caller))
+
+
+def file_beside(name: str, source: Path) -> Path:
+    """The file beside the source or in a folder above it, up to the root of the project.
+
+    Raises FileNotFoundError with where it was looked for.
+    """
+    folders = [source.parent]
+    while not any((folders[-1] / root).exists() for root in ROOTS) and folders[-1] != folders[-1].parent:
+        folders.append(folders[-1].parent)
+    path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    if path is None:
+        looked = ", ".join(map(str, folders))
+        raise FileNotFoundError(f"no {name} beside {source.name} nor above it, in {looked}")
+    return path

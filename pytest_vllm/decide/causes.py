@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.decide.deviations import GENERAL, subject_of
+from pytest_vllm.decide.deviations import GENERAL, subject_of, title_of
 from pytest_vllm.decide.verdict import (
     EVERY_ANSWER,
     MISREAD,
@@ -209,20 +209,20 @@ def _route(sights: Sequence[_Sight], share: Mapping[str, float], seen: Mapping[t
 def _blamed(one: Result, share: Mapping[str, float], failed: set[str]) -> frozenset[str]:
     """What a check most likely fails for: what it names, else what failed, else what others share."""
     said = one.reason
-    named = frozenset(key for key in one.exchanges if _names(said, key))
+    named = frozenset(key for key in one.exchanges if named_at(said, key) >= 0)
     worst = max(share.values(), default=0.0)
     return named or frozenset(failed) or frozenset(k for k, part in share.items() if part >= SUSPECT * worst)
 
 
-def _names(said: str, key: str) -> bool:
-    """Whether a text names this exchange, and not one whose key merely begins alike."""
+def named_at(said: str, key: str) -> int:
+    """Where a text names this exchange, and not one whose key merely begins alike; -1 where it does not."""
     start = said.find(key)
     while start >= 0:
         end = start + len(key)
         if said[end : end + 1] not in ("-", "[", ".") or said[end : end + 2] == ". ":
-            return True
+            return start
         start = said.find(key, end)
-    return False
+    return -1
 
 
 def _groups(sights: Iterable[_Sight]) -> list[list[_Sight]]:
@@ -254,7 +254,7 @@ def _title(group: Sequence[_Sight]) -> str:
     failed = Counter(symptom for one in group for symptom in sorted(one.symptoms))
     if failed:
         return failed.most_common(1)[0][0].partition("\n")[0]
-    return group[0].subject
+    return title_of(group[0].result.fact, group[0].result.reason)
 
 
 def _urgency(one: Cause) -> int:

@@ -30,6 +30,45 @@ _SUBJECTS = (
 _KNOWN = tuple((words, re.compile(pattern, re.IGNORECASE)) for words, pattern in _SUBJECTS)
 
 
+#: Subjects as a cause names them to people, before those above: narrower than what groups checks.
+_TITLES = (
+    ("log probabilities", r"log ?prob|probabilit"),
+    ("drafted tokens", r"\bdraft"),
+    ("speeds", r"as fast as the profile|\bdecodes\b|faster|tokens per second"),
+    ("times", r"as soon as|no later than|takes no longer|half second"),
+    ("cache", r"\bcaches?\b|(?<!nothing )\bcached\b(?! or not)|cached_tokens|full blocks?\b|blocks before"),
+    ("adapters", r"\badapters?\b|LoRA"),
+    ("stop strings", r"\bstop (strings?|tokens?|words?)\b"),
+    ("pieces of a stream", r"\bpieces?\b.*\bcome|\bcomes?\b.*\bpieces?\b"),
+    ("order and indices", r"\bnumbered\b|\bcounted from\b"),
+)
+_COUNTED = re.compile(
+    r"billed|usage|\bcount|limit|max_|min_|\bmany\b|\bmore\b|\bfewer\b|\bless\b|length|\bnumber of|"
+    r"\bat (most|least)\b|\bexact|\ball\b|\bevery\b|\bsum\b|total|\bcosts?\b|"
+    r"\bgrows\b|has prompt tokens|[0-9]",
+    re.IGNORECASE,
+)
+_NAMED = tuple((words, re.compile(pattern, re.IGNORECASE)) for words, pattern in _TITLES)
+
+
+def title_of(fact: str, reason: str) -> str:
+    """The part of an answer that a cause names to people; `GENERAL` where it names none.
+
+    Only words: what groups checks is `subject_of`, whose subjects are wide on purpose.
+
+    Args:
+        fact: the requirement.
+        reason: what was observed instead.
+    """
+    for words, pattern in _NAMED:
+        if pattern.search(fact):
+            return words
+    subject = subject_of(fact, reason)
+    if subject == "counted tokens" and not _COUNTED.search(fact):
+        return "tokens of an answer"
+    return subject
+
+
 def subject_of(fact: str, reason: str) -> str:
     """The part of an answer that a failing check speaks of; `GENERAL` where it names none.
 

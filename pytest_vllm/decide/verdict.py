@@ -179,14 +179,15 @@ def decide(
         return Decision(Answer.UNDECIDED, why, counts, failed, undecided)
     if not decided:
         return Decision(*_unchecked(len(rows), own), counts, failed, undecided)
-    why = f"{decided} checks decided, none failed"
+    why = f"{decided} check{'' if decided == 1 else 's'} decided, none failed"
     beside = f"; {_own(own.passed)} passed" if own.passed else ""
     return Decision(Answer.GO, why + beside, counts, failed, undecided)
 
 
 def _unchecked(selected: int, own: OwnTests) -> tuple[Answer, str]:
     """The answer where no check says anything, and why."""
-    why = f"none of the {selected} selected checks ran" if selected else "no check ran"
+    none = f"none of the {selected} selected checks ran" if selected > 1 else "the selected check did not run"
+    why = none if selected else "no check ran"
     if not own.alone:
         return Answer.NOTHING_RAN, why
     if own.counting:

@@ -6,6 +6,7 @@ requirement as a fact, its asserts carry what was observed.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from pytest_vllm.decide.verdict import Family, Level
-from pytest_vllm.facts.capabilities import CAPABILITIES
+from pytest_vllm.declare.capabilities import every_capability
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
@@ -72,8 +73,12 @@ def declared(
     if not _ID.fullmatch(id):
         raise ValueError(f"check id {id!r}: dotted lower-case words, such as 'stream.usage.final-chunk'")
     for name in needs:
-        if name not in CAPABILITIES:
-            raise ValueError(f"check {id}: unknown capability {name!r}; known: {', '.join(CAPABILITIES)}")
+        if name not in (known := every_capability()):
+            near = "".join(f"; did you mean {one!r}?" for one in difflib.get_close_matches(name, known, n=1))
+            own = "one of your own is declared by capability(…), before the checks that need it"
+            raise ValueError(
+                f"check {id}: unknown capability {name!r}{near} (one of {', '.join(known)}; {own})"
+            )
     if tier not in TIERS:
         raise ValueError(f"check {id}: unknown tier {tier!r}; known: {', '.join(TIERS)}")
     fact = (inspect.getdoc(function) or "").split("\n")[0]

@@ -11,12 +11,13 @@ import difflib
 import inspect
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
 
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*")
@@ -132,10 +133,39 @@ def declared(
 
 
 def declared_cases(name: str, rows: Sequence[Mapping[str, Any]] | Path) -> tuple[Case, ...]:
-    """Register a case set: rows with an `id` each, from a list or a JSON file."""
-    entries = json.loads(rows.read_text("utf-8")) if isinstance(rows, Path) else rows
-    CASE_SETS[name] = tuple(Case(str(row["id"]), row) for row in entries)
+    """Register a case set: rows with an `id` each, from a list, a JSON file or one of JSON lines.
+
+    Raises ValueError naming the row that is none, and the file; FileNotFoundError.
+    """
+    entries = _rows_of(rows) if isinstance(rows, Path) else rows
+    where = str(rows) if isinstance(rows, Path) else f"cases {name!r}"
+    if isinstance(entries, str) or not isinstance(entries, Sequence):
+        how = f"a file's come by cases({name!r}, case_file(FILE))"
+        raise ValueError(f"{where}: not a list of rows; {how}")  # noqa: TRY004 - as of a file
+    seen: dict[str, Case] = {}
+    for number, row in enumerate(entries, 1):
+        if not isinstance(row, Mapping) or "id" not in row:
+            raise ValueError(f"{where}: row {number} is not a table with an `id`: {row!r:.80}")
+        id_ = str(row["id"])
+        if id_ in seen:
+            raise ValueError(f"{where}: row {number}: the id {id_} is given twice")
+        seen[id_] = Case(id_, row)
+    CASE_SETS[name] = tuple(seen.values())
     return CASE_SETS[name]
+
+
+def _rows_of(path: Path) -> Any:
+    text = path.read_text("utf-8")
+    if path.suffix != ".jsonl":
+        return _parsed(text, str(path))
+    return [_parsed(line, f"{path}:{at}") for at, line in enumerate(text.splitlines(), 1) if line.strip()]
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{where}: not JSON: {error}") from None
 
 
 def key_of(id: str, case_ids: Sequence[str] = ()) -> str:  # noqa: A002

@@ -42,6 +42,7 @@ class MeasurementSpec:
         after: fixture names of the measurements that `build` takes.
         cases: names of the case sets that multiply it.
         weight: share of the run's budget, relative to other measurements; 0: it ends by itself.
+        own: whether a project declares it: it is measured in every rehearsal that it is part of.
     """
 
     id: str
@@ -49,6 +50,7 @@ class MeasurementSpec:
     after: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     weight: float = 1.0
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,13 @@ class PlannedMeasurement:
 MEASURED: dict[str, MeasurementSpec] = {}
 
 
-def declared(id: str, build: Callable[..., Workload], *, weight: float = 1.0) -> tuple[str, ...]:  # noqa: A002
+def declared(
+    id: str,  # noqa: A002
+    build: Callable[..., Workload],
+    *,
+    weight: float = 1.0,
+    own: bool = False,
+) -> tuple[str, ...]:
     """Register a measurement; returns the names of the cases and measurements that `build` takes.
 
     Raises ValueError for an id that is malformed or declared by another function already.
@@ -76,7 +84,7 @@ def declared(id: str, build: Callable[..., Workload], *, weight: float = 1.0) ->
     names = tuple(name for name in inspect.signature(build).parameters if name not in GIVEN)
     chosen = tuple(name for name in names if name in CASE_SETS)
     after = tuple(name for name in names if name not in CASE_SETS)
-    MEASURED[id] = MeasurementSpec(id, build, after, chosen, weight)
+    MEASURED[id] = MeasurementSpec(id, build, after, chosen, weight, own)
     return names
 
 

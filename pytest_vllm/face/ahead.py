@@ -37,9 +37,10 @@ def plan_lines(session: GateSession, items: Sequence[pytest.Item]) -> Iterator[s
         batch = profile.server.args.get("max-num-seqs")
         limit = session.options.concurrency or min(batch if isinstance(batch, int) else 8, most)
         asked = session.options
-        seconds = load_seconds(profile, asked.tier, asked=bool(asked.checks))
-        wants = wanted(mine)
-        made = forecast(profile, wants, measured_by(mine), limit, seconds)
+        wants, measures = wanted(mine), measured_by(mine)
+        own = any(one.planned.spec.own for one in measures.values())
+        seconds = load_seconds(profile, asked.tier, asked=bool(asked.checks) or own)
+        made = forecast(profile, wants, measures, limit, seconds)
         checks = sum(1 for item in mine if spec_of(item))
         yield from _lines(profile, made, f"tier {asked.tier}: {checks} checks", _last(session, name))
         yield from _explored(session, profile, limit, {one.planned.spec.explores for one in wants.values()})

@@ -22,6 +22,7 @@ from pytest_vllm.face.again import reaching
 from pytest_vllm.face.baselines import comparisons, lost_checks, save_baseline
 from pytest_vllm.face.ending import brief, width_of
 from pytest_vllm.face.extracts import write_extract
+from pytest_vllm.face.whose import by_whom, commit_of
 from pytest_vllm.launch.attach import proxy_in_front
 from pytest_vllm.locate import own_version
 from pytest_vllm.profile.known import known_faults, parser_faults
@@ -198,6 +199,8 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         phases=tuple(session.gate.phases) if session.gate else (),
         command=shlex.join(["pytest", *map(str, config.invocation_params.args)]),
         versions=_versions(),
+        by=by_whom(),
+        commit=commit_of(session.rootdir),
         replayed=str(session.options.replay or ""),
         own=tuple(session.own),
         own_counting=session.counting,
@@ -230,7 +233,7 @@ def _unsaid_deaths(session: GateSession, results: Sequence[Result]) -> list[str]
 def _told_to_end(session: GateSession) -> list[str]:
     """That a signal ended the run, which has then not seen everything."""
     ended = session.gate.run.ended if session.gate else []
-    return [f"the run was told to end by {ended[0]}"] if ended else []
+    return [f"{ended[0]} ended the run"] if ended else []
 
 
 def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, Any]:
@@ -284,6 +287,8 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
         decision=decide(()),
         command=shlex.join(["pytest", *map(str, config.invocation_params.args)]),
         versions=_versions(),
+        by=by_whom(),
+        commit=commit_of(session.rootdir),
         boot_failures=(failure,),
     )
     _write(record, session)

@@ -7,6 +7,7 @@ which checks get its Recording or Measured.
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -15,12 +16,12 @@ from pytest_vllm.decide.verdict import Family
 from pytest_vllm.declare import checks, exchanges, measurements
 from pytest_vllm.declare.exchanges import EXCHANGES, all_cases, fixture_name, key_of
 from pytest_vllm.declare.measurements import MEASURED, cases_of
+from pytest_vllm.face.collection import in_suites
 from pytest_vllm.face.options import MARK
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_vllm.decide.verdict import Level
     from pytest_vllm.declare.exchanges import Case
@@ -121,7 +122,8 @@ def measurement(id: str, *, weight: float = 1.0) -> Callable[[Callable[..., Work
     """Declare a measurement; the decorated name becomes a pytest fixture that gives its `Measured`."""
 
     def declare(build: Callable[..., Workload]) -> Any:
-        names = measurements.declared(id, build, weight=weight)
+        own = not in_suites(Path(build.__code__.co_filename))
+        names = measurements.declared(id, build, weight=weight, own=own)
 
         def measured(request: pytest.FixtureRequest, **fixtures: Any) -> Measured:
             case_ids = [_chosen(request)[name].id for name in cases_of(MEASURED[id])]
@@ -138,7 +140,7 @@ def measurement(id: str, *, weight: float = 1.0) -> Callable[[Callable[..., Work
 
 
 def cases(name: str, rows: Sequence[Mapping[str, Any]] | Path) -> Any:
-    """Declare a case set: rows with an `id` each, from a list or a JSON file.
+    """Declare a case set: rows with an `id` each, from a list or a file (`case_file`: JSON, or JSON lines).
 
     Exchanges and checks that take a parameter of that name are run once per case.
     """

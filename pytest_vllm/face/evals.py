@@ -12,6 +12,7 @@ from pytest_vllm.declare import evals, exchanges
 from pytest_vllm.declare.checks import observe
 from pytest_vllm.declare.exchanges import fixture_name, key_of
 from pytest_vllm.face.decorators import RECORDINGS, check
+from pytest_vllm.locate import file_beside
 from pytest_vllm.wire.recording import NotRun, Undecided
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from pytest_vllm.declare.evals import Scoring
     from pytest_vllm.declare.recordings import Recordings
     from pytest_vllm.wire.recording import Recording, Request
-
-#: Files that lie in the root of a project.
-ROOTS = (".git", "pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini")
 
 
 def eval_set(
@@ -68,7 +66,7 @@ def eval_set(
         if inspect.iscoroutinefunction(function) or samples < 1:
             raise ValueError(f"eval set {id}: a plain function, and samples from 1 on")
         source = function.__code__.co_filename
-        path = found(file, Path(source))
+        path = file_beside(file, Path(source))
         rows = evals.read_questions(path)
         judged, least = evals.scorer_of(scorer, rows), evals.Floor.of(floor)
         fields = {"max_tokens": max_tokens, "temperature": temperature, **params}
@@ -95,21 +93,6 @@ def eval_set(
         return check(id, level, spec=spec, **how)(judge)  # type: ignore[arg-type]
 
     return make
-
-
-def found(name: str, source: Path) -> Path:
-    """The file, beside the source or in a folder above it, up to the root of the project.
-
-    Raises FileNotFoundError with where it was looked for.
-    """
-    folders = [source.parent]
-    while not any((folders[-1] / root).exists() for root in ROOTS) and folders[-1] != folders[-1].parent:
-        folders.append(folders[-1].parent)
-    path = next((folder / name for folder in folders if (folder / name).is_file()), None)
-    if path is None:
-        looked = ", ".join(map(str, folders))
-        raise FileNotFoundError(f"no {name} beside {source.name} nor above it, in {looked}")
-    return path
 
 
 def _asked(

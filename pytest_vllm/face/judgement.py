@@ -11,10 +11,12 @@ import pytest
 
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict, grade
 from pytest_vllm.decide.waivers import apply_waivers
+from pytest_vllm.declare.capabilities import OWN
 from pytest_vllm.declare.recordings import without_evidence
 from pytest_vllm.declare.wholeness import misread
 from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, exchanges_of
+from pytest_vllm.run.findings import PROBE_FAILED
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import NotRun, Undecided
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_vllm.declare.checks import CheckSpec
     from pytest_vllm.run.state import ServerState
+    from pytest_vllm.wire.server import Capability
 
 #: verdict -> (pytest's outcome, category, letter, word)
 SHOWN = {
@@ -124,11 +127,21 @@ def require(state: ServerState, spec: CheckSpec) -> None:
     That an expected capability is absent is itself a failure, said once by `profile.capabilities.present`.
     """
     missing = [name for name in spec.needs if not state.server.can(name)]
+    for one in (OWN[name] for name in missing if name in OWN):
+        found = state.server.capabilities.get(one.name)
+        if found is None or found.how.startswith(PROBE_FAILED):
+            raise Undecided(f"whether the server has {one.name} is not known: {_how(found)}")
+        if one.expected:
+            raise AssertionError(f"{one.name} is expected, and the server does not have it: {found.how}")
     expected = [name for name in missing if name in state.profile.expect.capabilities]
     if expected:
         raise Undecided(f"the profile expects {', '.join(expected)}, and the server does not have it")
     if missing:
         raise NotRun(f"the server has no {', '.join(missing)}, and the profile does not expect it")
+
+
+def _how(found: Capability | None) -> str:
+    return found.how if found else "the server was not asked"
 
 
 def without_traceback(

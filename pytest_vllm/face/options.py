@@ -328,7 +328,10 @@ def _reader(config: pytest.Config) -> Any:
         given = config.getoption(_dest(name))
         if given is not None:
             return given
-        value = config.getini(_dest(name))
+        try:
+            value = config.getini(_dest(name))
+        except (ValueError, pytest.UsageError) as error:  # words of pytest that do not name the key
+            raise pytest.UsageError(f"{_dest(name)} in the ini file: {error}; write true or false") from None
         if name in READ and value:
             return READ[name](value)
         return value or None

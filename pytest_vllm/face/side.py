@@ -5,6 +5,9 @@ They are not judged: no check runs on them, and the verdict does not name them.
 
 from __future__ import annotations
 
+import io
+import os
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,15 +15,19 @@ import pytest
 
 from pytest_vllm.face.profiles import load_profiles
 from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.report.progress import Progress
 from pytest_vllm.run.booted import boot
 from pytest_vllm.run.context import Demand
 from pytest_vllm.run.steps import probed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import ExitStack
 
     from pytest_vllm.face.session import GateSession
     from pytest_vllm.profile.model import Profile
+    from pytest_vllm.run.context import RunContext
+    from pytest_vllm.run.state import ServerState
     from pytest_vllm.wire.server import Server
 
 
@@ -40,8 +47,9 @@ class SideServers:
     def __call__(self, *names: str) -> tuple[Server, ...]:
         """The servers of these profiles, in this order; started where they do not run yet.
 
-        The server under test is taken as it is. Raises pytest.UsageError for a profile that is not there,
-        that may not run beside others or does not start, and in an xdist worker.
+        The server under test is taken as it is. An xdist worker starts its own, simulated ones alone: each
+        worker would start another server on the same GPU. Raises pytest.UsageError for a profile that is not
+        there, that may not run beside others or does not start.
         """
         return tuple(self._server(name) for name in names)
 
@@ -49,9 +57,7 @@ class SideServers:
         session = self._session
         if session.replaying:
             pytest.skip("this test talks to live servers, and a replay has none")
-        if session.gate is None:
-            raise pytest.UsageError("vllm_servers starts servers, which xdist workers do not: run without -n")
-        state = session.gate.states.get(name)
+        state = self._tested().get(name)
         if state is not None and state.live:
             return state.server
         if name not in self._servers:
@@ -64,10 +70,32 @@ class SideServers:
         alone = replace(self._session.options, profiles=(name,), url=None, source=None, service=None)
         return next(iter(load_profiles(alone, self._session.rootdir, []).values()))
 
-    def _started(self, profile: Profile) -> Server:
+    def _tested(self) -> Mapping[str, ServerState]:
+        """The servers under test, by profile: of the gate, or as a worker reads them."""
         session = self._session
-        assert session.gate is not None  # noqa: S101 - asked for by the caller
-        running = [one.profile for one in session.gate.states.values() if one.live]
+        if session.gate is not None:
+            return session.gate.states
+        found = {}
+        for name in session.profiles:
+            with suppress(pytest.UsageError):  # not started yet: it does not run beside
+                found[name] = session.state(name)
+        return found
+
+    def _run(self) -> RunContext:
+        """What a side server shares with the run; in a worker a folder of its own, and no progress."""
+        session = self._session
+        if session.gate is not None:
+            return session.gate.run
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
+        return replace(session.context(Progress(io.StringIO())), folder=session.folder / worker)
+
+    def _started(self, profile: Profile) -> Server:
+        kind = profile.server.kind
+        if self._session.worker and kind.starts and not kind.simulated:
+            raise pytest.UsageError(
+                f"vllm_servers would start a server of {profile.name} in each xdist worker: run without -n"
+            )
+        running = [one.profile for one in self._tested().values() if one.live]
         for one in (profile, *running):
             server = one.server
             if server.kind.starts and not server.kind.simulated and not server.side_by_side:
@@ -76,7 +104,7 @@ class SideServers:
                     "of both profiles if this machine holds both"
                 )
         try:
-            booted = boot(session.gate.run, profile)
+            booted = boot(self._run(), profile)
             self._stack.callback(booted.stop)
             return probed(booted, Demand({}, {})).server
         except BootError as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from _pytest.pathlib import import_path
 
+from pytest_vllm.declare.capabilities import OWN
 from pytest_vllm.declare.exchanges import CASE_SETS, EXCHANGES
 from pytest_vllm.declare.measurements import MEASURED, PlannedMeasurement
 from pytest_vllm.run.plan import Planned, Wanted, WantedMeasurement
@@ -50,6 +51,7 @@ def write_plan(folder: Path, plans: Mapping[str, Plan]) -> None:
             "live": plan.live,
             "wanted": [_row("exchange", one) for one in plan.wants.values()],
             "measured": [_row("measurement", one) for one in plan.measures.values()],
+            "capabilities": [{"name": one.name, "file": one.file} for one in OWN.values()],
         }
         for name, plan in plans.items()
     }
@@ -62,6 +64,9 @@ def read_plan(folder: Path, config: pytest.Config) -> dict[str, Plan]:
     for values in body.values():
         for row in values["wanted"] + values["measured"]:
             _import(row, config)
+        for row in values["capabilities"]:
+            if row["name"] not in OWN:
+                _import_file(row["file"], config)
     return {
         name: Plan(
             values["live"],
@@ -99,8 +104,12 @@ def _import(row: Mapping[str, Any], config: pytest.Config) -> None:
     """An exchange of a person's own test file is not known here until that file is imported."""
     known = row["exchange"] in EXCHANGES if "exchange" in row else row["measurement"] in MEASURED
     if not known:
-        mode = config.getoption("importmode")
-        import_path(Path(row["file"]), mode=mode, root=config.rootpath, consider_namespace_packages=False)
+        _import_file(row["file"], config)
+
+
+def _import_file(file: str, config: pytest.Config) -> None:
+    mode = config.getoption("importmode")
+    import_path(Path(file), mode=mode, root=config.rootpath, consider_namespace_packages=False)
 
 
 def _wanted(row: Mapping[str, Any]) -> Wanted:

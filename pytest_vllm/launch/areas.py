@@ -136,7 +136,7 @@ def _area(row: dict[str, str]) -> Area:
     cause = Cause(
         id=row["id"],
         pattern=_NEVER,
-        means=f"{row['part']} failed for a reason that is not known; the error's class and file are told",
+        means=f"{row['part']} failed for a reason that is not known; the error's class and file are named",
         tries=tuple(row["try"]),
         symptom=True,
         example="",

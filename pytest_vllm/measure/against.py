@@ -51,9 +51,9 @@ def regressed(
     sure = f"{100 * (1 - 2 * ratio.error):.4g} %"
     limit = f"at least {floor:.3g}" if floor is not None else f"at most {ceiling:.3g}"
     text = (
-        f"{name} {ratio.value:.3f} times the baseline's {then.value:.4g} of {baseline.taken}, vLLM "
-        f"{baseline.version} ({ratio.low:.3f} to {ratio.high:.3f}, {sure}, n {now.n} and {then.n}"
-        f"{', simulated' * measured.simulated}); it is to be {limit} times"
+        f"{name} {ratio.value:.3f} times the baseline's, allowed {limit} times ({then.value:.4g} of "
+        f"{baseline.taken}, vLLM {baseline.version}; {ratio.low:.3f} to {ratio.high:.3f}, {sure}, "
+        f"n {now.n} and {then.n}{', simulated' * measured.simulated})"
     )
     if outcome is Outcome.OPEN:
         alone = ratio_interval(replace(now, low=now.value, high=now.value), then)

@@ -231,12 +231,12 @@ class Measured:
         self, name: str, *, floor: float | None = None, ceiling: float | None = None, kind: str = ""
     ) -> Decided:
         """Judge a bound: holds, fails, or undecided with the reason and what would decide it."""
-        bound = _bound(name, floor, ceiling)
+        bound = f"{name}, {limits}" if (limits := _limits(name, floor, ceiling)) else name
         try:
             found = self.interval(name, kind)
         except Undecided as reason:
             return Decided(Outcome.OPEN, None, f"{bound}: {reason}")
-        text = f"{self.shown(name, found)}; {bound}"
+        text = self.shown(name, found, limits)
         if doubt := self.doubt(name):
             return Decided(Outcome.OPEN, found, f"{text}; undecided: {doubt}")
         outcome = found.against(floor, ceiling)
@@ -250,11 +250,15 @@ class Measured:
             )
         return Decided(outcome, found, text)
 
-    def shown(self, name: str, interval: Interval) -> str:
-        """`decode-tok-s 6.71 (6.62 to 6.80, 98 %, n 240, 12.4 s)`, marked when it is simulated."""
+    def shown(self, name: str, interval: Interval, limits: str = "") -> str:
+        """`decode-tok-s 6.71, floor 6 (6.62 to 6.80, 98 %, n 240, 12.4 s)`, marked when it is simulated.
+
+        What it is held to comes next to the value: a line of 80 columns holds both.
+        """
         unit = " s" if name in estimates.TIMES else ""
         sure = f"{100 * (1 - 2 * interval.error):.4g} %"
-        what = f"{name} {interval.value:.4g}{unit} ({interval.low:.4g} to {interval.high:.4g}, {sure}"
+        held = f", {limits}" if limits else ""
+        what = f"{name} {interval.value:.4g}{unit}{held} ({interval.low:.4g} to {interval.high:.4g}, {sure}"
         mark = ", simulated" if self.simulated else ""
         return f"{what}, n {interval.n}, {self.seconds:.3g} s{mark})"
 
@@ -325,8 +329,9 @@ def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _bound(name: str, floor: float | None, ceiling: float | None) -> str:
+def _limits(name: str, floor: float | None, ceiling: float | None) -> str:
+    """`floor 6`, `limit 0.5 s`; empty where nothing is promised."""
     unit = " s" if name in estimates.TIMES else ""
-    told = [f"at least {floor:.4g}{unit}"] if floor is not None else []
-    told += [f"at most {ceiling:.4g}{unit}"] if ceiling is not None else []
-    return f"{name} is to be {' and '.join(told)}" if told else name
+    found = [f"floor {floor:.4g}{unit}"] if floor is not None else []
+    found += [f"limit {ceiling:.4g}{unit}"] if ceiling is not None else []
+    return ", ".join(found)

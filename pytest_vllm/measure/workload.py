@@ -272,7 +272,7 @@ def _found(prompts: Prompts, folders: Sequence[Path]) -> Prompts:
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         looked = " nor ".join(map(str, places))
-        raise ValueError(f"the file of prompts {prompts.file} is missing: it is neither {looked}")
+        raise ValueError(f"the file of prompts {prompts.file} is missing: there is no {looked}")
     try:
         _lines(str(path))
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 20
 LABEL, INDENT = 15, 4
 #: Lines of lists, and rows of the table, in a CI job's log.
-BRIEF, BRIEF_ROWS = 14, 8
+BRIEF, BRIEF_ROWS = 10, 8
 LAST_LOG_LINES = 5
 
 #: What to do next, by answer.

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_vllm.decide.causes import named_at
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.declare.sources import url_of
 from pytest_vllm.report.excerpt import Line, excerpt, is_stream
@@ -142,15 +143,15 @@ def body_text(request: Request) -> str:
 
 
 def _keys_shown(result: Result, run: ServerRun) -> list[str]:
-    """At most three keys: those the reason names, then those not answered as expected, then the first."""
+    """At most three keys: as the reason names them, then those not answered as expected, then the first."""
 
-    def rank(key: str) -> int:
+    def rank(key: str) -> tuple[int, int]:
         recording = run.recordings.get(key)
-        if key in result.reason:
-            return 0
+        if (at := named_at(result.reason, key)) >= 0:
+            return 0, at
         if recording is None or recording.request.expect not in (None, recording.status):
-            return 1
-        return 2
+            return 1, 0
+        return 2, 0
 
     chosen = sorted(result.exchanges, key=rank)[:EXCHANGES_SHOWN]
     return [key for key in result.exchanges if key in chosen]

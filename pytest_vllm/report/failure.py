@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_vllm.decide.causes import named_at
 from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.report.evidence import Evidence, Exhibit, evidence_of
 from pytest_vllm.report.redaction import redactor_for, scrub
@@ -53,7 +54,7 @@ def failure_block(
     width = style.width
     lines = _requirement(result, run, style)
     if brief:
-        return "\n".join([*lines[:BRIEF_WORDS], *_brief(evidence, folder, width)])
+        return "\n".join([*lines[:BRIEF_WORDS], *_brief(evidence, result.reason, folder, width)])
     for exhibit in evidence.exhibits:
         lines += ["", *exhibit_lines(exhibit, folder, width)]
     if evidence.left_out:
@@ -72,9 +73,12 @@ def failure_block(
     return "\n".join(lines)
 
 
-def _brief(evidence: Evidence, folder: Path, width: int) -> list[str]:
-    """The last exchange shown, its last lines, and what runs the check again."""
-    lines = exhibit_lines(evidence.exhibits[-1], folder, width) if evidence.exhibits else []
+def _brief(evidence: Evidence, reason: str, folder: Path, width: int) -> list[str]:
+    """The exchange that the reason names first, else the last one shown, and what runs the check again."""
+    places = {named_at(reason, one.key): one for one in evidence.exhibits if one.request}
+    named = [at for at in places if at >= 0]
+    chosen = [places[min(named)]] if named else list(evidence.exhibits[-1:])
+    lines = [line for one in chosen for line in exhibit_lines(one, folder, width)]
     if len(lines) > BRIEF_EXHIBIT:
         lines = [*lines[: BRIEF_EXHIBIT - 1], lines[-1]]
     lines.append(f"{'rerun':{LABEL}}{evidence.rerun}")

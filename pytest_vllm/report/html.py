@@ -7,6 +7,7 @@ policy names the hashes of both, so that nothing a server said could run even if
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import hashlib
 import re
 from pathlib import Path
@@ -41,6 +42,11 @@ ORDER = (
     Verdict.PASS,
 )
 
+#: In English, whatever the locale: the page is.
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 #: They are listed by id, and are whole in report.json.
 FOLDED = (Verdict.PASS, Verdict.NOT_RUN)
 
@@ -125,7 +131,7 @@ def rendered(
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.filters |= {"clock": clock, "count": count, "fact": _fact, "answer": _answer}
+    environment.filters |= {"when": _when, "clock": clock, "count": count, "fact": _fact, "answer": _answer}
     runs = f"'{_hash(script)}'" if script else "'none'"
     return environment.get_template(template).render(
         document,
@@ -145,6 +151,15 @@ def _shown(value: Any) -> Any:
     if isinstance(value, str) and not isinstance(value, Markup):
         return "\n".join(printable(line) for line in value.split("\n"))
     return value
+
+
+def _when(text: str) -> str:
+    """`30 November 2026, 07:04 UTC`, of an ISO time; what is none as it is."""
+    try:
+        at = dt.datetime.fromisoformat(text).astimezone(dt.UTC)
+    except ValueError:
+        return text
+    return f"{at.day} {MONTHS[at.month - 1]} {at.year}, {at:%H:%M} UTC"
 
 
 def _fact(text: str) -> Markup:

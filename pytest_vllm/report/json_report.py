@@ -110,6 +110,8 @@ def _run(record: RunRecord) -> dict[str, Any]:
         "strict": record.strict,
         "own_failures": record.own_failures,
         "versions": _plain(record.versions),
+        "by": record.by,
+        "commit": record.commit,
     }
 
 

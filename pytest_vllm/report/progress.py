@@ -170,7 +170,7 @@ class Progress:
         with self._lock:
             if self._label != "record":
                 self.phase("record")
-            text = f"{done} of {total} exchanges"
+            text = f"{done} of {total} exchange{'' if total == 1 else 's'}"
             if done >= total:
                 self.done(text)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.facts.reach import dimensions, unsent
+from pytest_vllm.report.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def reach_lines(reach: Reach) -> Iterator[str]:
     """What was asked and what was not, for a terminal."""
     sent, served = reach.sent
-    yield f"{reach.requests} requests to vLLM {reach.version or '(version unknown)'}"
+    yield f"{count(reach.requests, 'request')} to vLLM {reach.version or '(version unknown)'}"
     yield f"fields  {sent} of {served} sent"
     for route, one in reach.fields.items():
         yield f"  {route}: {len(one.served) - len(one.missing)} of {len(one.served)}"

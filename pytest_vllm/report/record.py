@@ -173,6 +173,8 @@ class RunRecord:
         phases: where the time went.
         command: the command line that repeats the run, secrets redacted.
         versions: of pytest-vllm, python, pytest.
+        by: `user@host` that made the run.
+        commit: what is checked out in the project that the run is of; empty where that is not known.
         replayed: the folder of recordings that was judged again, if any.
         boot_failures: profiles whose server could not be started.
         own: tests of the person's own that are not checks.
@@ -196,6 +198,8 @@ class RunRecord:
     phases: tuple[Phase, ...] = ()
     command: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    by: str = ""
+    commit: str = ""
     replayed: str = ""
     boot_failures: tuple[BootFailure, ...] = ()
     own: tuple[OwnTest, ...] = ()

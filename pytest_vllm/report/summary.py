@@ -102,7 +102,7 @@ def phase_text(phase: Phase) -> str:
     detail = phase.detail
     known = []
     if "exchanges" in detail:
-        known.append(f"{detail['exchanges']} exchanges")
+        known.append(f"{detail['exchanges']} exchange{'' if detail['exchanges'] == 1 else 's'}")
     if "concurrency" in detail:
         known.append(f"{detail['concurrency']} at once")
     if phase.seconds >= 1 and isinstance(detail.get("bound_seconds"), int | float):

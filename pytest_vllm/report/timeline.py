@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
-from pytest_vllm.report.text import printable
+from pytest_vllm.report.text import count, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,6 +14,8 @@ WIDTH, LANE, BAR, TOP = 960, 16, 12, 18
 TICKS = 8
 #: Bars of exchanges without an answer that say their name; the others are counted.
 LOST, NAMED = "lost", 40
+#: User units, of 960, below which two bars of a lane are drawn as one: less than a pixel apart.
+APART = 1.0
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 
 
@@ -36,7 +38,7 @@ def timeline(exchanges: Sequence[Mapping[str, Any]]) -> str:
             [one for one in placed if _kind(one[0]) == kind and one not in lost[:NAMED]], kind, scale
         )
     parts += [_bar(row, y, scale) for row, y in lost[:NAMED]]
-    label = f"{len(exchanges)} exchanges over {whole:.2f} seconds"
+    label = f"{count(len(exchanges), 'exchange')} over {whole:.2f} seconds"
     return (
         f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" aria-label={quoteattr(label)}>'
         f"{''.join(parts)}</svg>"
@@ -70,14 +72,28 @@ def _bars(placed: Sequence[tuple[Mapping[str, Any], int]], kind: str, scale: flo
     """All bars of one colour as two shapes: a thousand bars of their own make a page that opens slowly."""
     if not placed:
         return []
-    waits, rest = [], []
-    for row, y in placed:
-        x, wait, width = _extent(row, scale)
-        waits.append(f"M{x:.1f} {y}h{width:.1f}v{BAR}h-{width:.1f}z")
-        rest.append(f"M{x + wait:.1f} {y}h{max(width - wait, 0.5):.1f}v{BAR}h-{max(width - wait, 0.5):.1f}z")
-    title = f"{len(placed)} exchanges, {kind}"
-    shapes = f'<path class="wait" d="{"".join(waits)}"/><path d="{"".join(rest)}"/>'
+    extents = [(y + BAR // 2, *_extent(row, scale)) for row, y in placed]
+    waits = _lines([(y, x, x + width) for y, x, _, width in extents])
+    rest = _lines([(y, x + wait, x + max(width, wait + 0.5)) for y, x, wait, width in extents])
+    title = f"{count(len(placed), 'exchange')}, {kind}"
+    shapes = f'<path class="wait" d="{waits}"/><path d="{rest}"/>'
     return [f'<g class="bar {kind}"><title>{escape(title)}</title>{shapes}</g>']
+
+
+def _lines(spans: Sequence[tuple[int, float, float]]) -> str:
+    """Horizontal lines as wide as a bar; those of one lane that nobody could see apart are one.
+
+    Args:
+        spans: the middle of the lane, where a bar begins and where it ends.
+    """
+    merged: list[tuple[int, float, float]] = []
+    for y, begin, end in sorted(spans):
+        lane, since, until = merged[-1] if merged else (-1, 0.0, 0.0)
+        if lane == y and begin - until < APART:
+            merged[-1] = (y, since, max(end, until))
+        else:
+            merged.append((y, begin, end))
+    return "".join(f"M{begin:.0f} {y}H{max(end, begin + 1):.0f}" for y, begin, end in merged)
 
 
 def _extent(row: Mapping[str, Any], scale: float) -> tuple[float, float, float]:

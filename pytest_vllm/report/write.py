@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.report import json_report, markdown
+from pytest_vllm.report import exports, json_report, markdown
 from pytest_vllm.report.text import printable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def write_all(
     curl: CurlWriter | None = None,
     unwritten: dict[str, str] | None = None,
 ) -> dict[str, Path]:
-    """Write report.json, report.md, report.html and a curl script per check that did not pass.
+    """Write the reports, their exports for other programs, and a curl script per check that did not pass.
 
     Args:
         record: the run.
@@ -49,6 +49,10 @@ def write_all(
         "report.json": lambda: json_report.dumps(document),
         "report.md": lambda: markdown.render(document),
         "report.html": lambda: html.render(document),
+        "report.sarif": lambda: exports.sarif(document),
+        "metrics.prom": lambda: exports.openmetrics(document),
+        "badge.svg": lambda: exports.badge(document),
+        "measurements.csv": lambda: exports.measurements(document),
         **{name: lambda text=text: text for name, text in _scripts(document).items()},  # type: ignore[misc]
     }
     written: dict[str, Path] = {}

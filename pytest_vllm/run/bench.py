@@ -65,7 +65,7 @@ def measure_all(
         progress: told how far it is.
         rootdir: where hardware and model files of the person lie.
         tier: `soak` has a budget of its own.
-        asked: whether somebody asked for these; a rehearsal that is given no time measures only then.
+        asked: whether somebody asked for these; if not, a rehearsal without time measures only own ones.
         gone: why the server is gone or hangs, in words; empty while it lives. May take a while.
 
     Returns:
@@ -76,11 +76,15 @@ def measure_all(
     speed = speed_of(state.server)
     whole = state.profile.measure.soak if tier == "soak" else state.profile.measure.budget
     simulated = state.server.simulated
-    rehearsal = state.profile.measure.rehearsal or (REHEARSAL if asked else 0.0)
-    if simulated and not rehearsal:
+    if simulated and not (asked or state.profile.measure.rehearsal):
+        due = _with_own(plan)
         for one in plan:
-            kept.save(Measured(one.key, Workload(), skipped=NO_TIME, simulated=True))
-        return {}
+            if one.key not in due:
+                kept.save(Measured(one.key, Workload(), skipped=NO_TIME, simulated=True))
+        if not due:
+            return {}
+        plan = [one for one in plan if one.key in due]
+    rehearsal = state.profile.measure.rehearsal or REHEARSAL
     budget = min(whole, rehearsal * speed) if simulated else whole
     most = min(whole, REHEARSED * speed) if simulated else 0.0
     done: dict[str, Measured] = {}
@@ -101,7 +105,11 @@ def measure_all(
                 left, weights = left - min(found.seconds, share), max(weights - one.spec.weight, 1e-9)
     spent = sum(one.seconds for one in done.values())
     requests = sum(len(one.samples) for one in done.values())
-    progress.done(f"{len(plan)} measurements, {requests} requests, {spent:.3g} s of load scored")
+    made = ", ".join(
+        f"{number} {noun}{'' if number == 1 else 's'}"
+        for number, noun in ((len(plan), "measurement"), (requests, "request"))
+    )
+    progress.done(f"{made}, {spent:.3g} s of load scored")
     told = {"stopped": stopped} if stopped else {}
     return {
         "budget": round(budget, 3),
@@ -110,6 +118,15 @@ def measure_all(
         "speed": speed,
         **told,
     }
+
+
+def _with_own(plan: Sequence[PlannedMeasurement]) -> set[str]:
+    """The keys of what a project declares itself, and of what those come after."""
+    due: set[str] = set()
+    for one in reversed(plan):
+        if one.spec.own or one.key in due:
+            due |= {one.key, *one.after.values()}
+    return due
 
 
 def second_opinion(state: ServerState, handle: Handle, progress: Progress) -> dict[str, Any]:

@@ -6,14 +6,17 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts.capabilities import CAPABILITIES
+from pytest_vllm.declare.capabilities import OWN, every_capability
+from pytest_vllm.declare.raised import raised_at
 from pytest_vllm.run.heldup import TRIES, held_for
 from pytest_vllm.wire.recording import Recording, Request, Undecided
 from pytest_vllm.wire.server import Capability, Server
 
 if TYPE_CHECKING:
+    from pytest_vllm.declare.capabilities import OwnCapability
     from pytest_vllm.run.lag import Lag
     from pytest_vllm.wire.client import WireClient
 
@@ -25,6 +28,8 @@ ATTACHED_SECONDS = 40.0
 
 TRIAL = "trial request"
 NO_ANSWER = f"{TRIAL}: no answer"
+#: How it begins that a probe of the project's own could not be made.
+PROBE_FAILED = "its probe failed"
 
 Finding = tuple[bool, str]
 Probes = Mapping[str, Callable[["Findings"], Awaitable[Finding]]]
@@ -62,8 +67,9 @@ class Findings:
         self.answers: list[Recording] = []
 
     async def all(self) -> dict[str, Capability]:
-        """Every capability, in the order of the closed list."""
-        return dict(zip(CAPABILITIES, await asyncio.gather(*map(self.find, CAPABILITIES)), strict=True))
+        """Every capability: the bundled ones in the order of their list, then the project's own."""
+        names = every_capability()
+        return dict(zip(names, await asyncio.gather(*map(self.find, names)), strict=True))
 
     async def find(self, name: str) -> Capability:
         """One capability."""
@@ -147,8 +153,22 @@ class Findings:
         return answer
 
     async def _find(self, name: str) -> Capability:
-        present, how = await self.probes[name](self)
+        present, how = await (self._own(OWN[name]) if name in OWN else self.probes[name](self))
         return Capability(name, present, how)
+
+    async def _own(self, own: OwnCapability) -> Finding:
+        """A capability of the project's own; what its functions raise says nothing about the server."""
+        try:
+            request = own.probe(self.server)
+            sent = replace(request, timeout=request.timeout or self.patience, expect=None)
+            answer = await self.send(f"probe {sent.method} {sent.path}", sent)
+            asked = own.present is not None and answer.status is not None and answer.status < 400
+            if not asked:
+                return self.served(answer)
+            said = bool(own.present and own.present(answer))
+        except Exception as error:  # noqa: BLE001 - a person's own code; the run goes on
+            return False, f"{PROBE_FAILED}: {raised_at(error, own.file)}"
+        return said, f"{TRIAL}: {answered(answer)}, which {'has' if said else 'lacks'} what was looked for"
 
     async def _once(self, name: Any, asking: Any) -> Any:
         if name in self._asked:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.facts.capabilities import CAPABILITIES
+from pytest_vllm.declare.capabilities import OWN, every_capability
 from pytest_vllm.run.bench import REHEARSAL
 from pytest_vllm.run.needs import unmet
 from pytest_vllm.run.plan import build, measures_for, plan_for
@@ -117,7 +117,8 @@ def expected_server(profile: Profile) -> Server:
     Where the profile expects nothing it can do everything.
     """
     expected = set(profile.expect.capabilities)
-    able = expected | (ALWAYS if "chat" in expected else set()) if expected else set(CAPABILITIES)
+    known = every_capability()
+    able = {*expected, *OWN, *(ALWAYS if "chat" in expected else ())} if expected else set(known)
     args = profile.server.args
     length, batch = args.get("max-model-len"), args.get("max-num-seqs")
     return Server(
@@ -127,7 +128,7 @@ def expected_server(profile: Profile) -> Server:
         max_model_len=length if isinstance(length, int) else None,
         max_num_seqs=batch if isinstance(batch, int) else None,
         args=dict(args),
-        capabilities={name: Capability(name, name in able, "expected") for name in CAPABILITIES},
+        capabilities={name: Capability(name, name in able, "expected") for name in known},
         profile=profile.name,
         launcher=profile.server.launcher,
         simulated=profile.server.launcher == "sim",

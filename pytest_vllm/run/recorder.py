@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.declare.raised import raised_at
 from pytest_vllm.run.aside import Scribe
 from pytest_vllm.run.heldup import TRIES, broke, busy, held_for, repeatable, undone, usable
 from pytest_vllm.run.lag import Lag
@@ -301,7 +302,8 @@ class _Recorder:
         except Undecided as reason:
             why = str(reason)
         except Exception as error:  # noqa: BLE001 - a builder is a suite author's code; the run goes on
-            why = f"its request could not be built ({type(error).__name__}: {error})"
+            file = planned.spec.build.__code__.co_filename
+            why = f"its request could not be built: {raised_at(error, file)}"
         error_text = self.client.redactor.text(f"not sent: {why}")
         return Recording(planned.key, UNSENT, sent=time.time(), error=error_text, failure=Failure.NOT_SENT)
 

@@ -93,7 +93,7 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     with noting() as signals:
 
         def told() -> str:
-            return f"the run was told to end by {signals[0]}" if signals else ""
+            return f"{signals[0]} ended the run" if signals else ""
 
         report = asyncio.run(_record(booted, state, plan, store, limit, told=told)) if plan else None
         later = None

@@ -160,7 +160,10 @@ class Recording:
         return self.deltas if self.request.streams else [self.ok]
 
     def _untested(self) -> str:
-        return f"{self.key} was answered with {self.status or self.error}, so this was not tested"
+        if self.error.startswith("not sent"):
+            return f"{self.key} was {self.error}"
+        said = f"was answered with {self.status}" if self.status else f"got no response ({self.error})"
+        return f"{self.key} {said}, so this was not tested"
 
     def answered(self) -> None:
         """Raise Undecided when no complete response came."""

@@ -138,9 +138,11 @@ def sizes_prompt_scored(
 
 
 @exchange("sizes.prompt-written")
-def sizes_prompt_written(server: Server, sizes_prompt_scored: Recording) -> Request:
+def sizes_prompt_written(
+    server: Server, sizes_prompt_probe: Recording, streaming_long_prompt: Recording
+) -> Request:
     """A constraint behind that text."""
-    return _written(server, PLAIN, sizes_prompt_scored.request.json["prompt"])
+    return _written(server, PLAIN, _long_text(server, sizes_prompt_probe, streaming_long_prompt, SCORED))
 
 
 @exchange("sizes.prompt-short")

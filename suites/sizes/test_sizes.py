@@ -123,6 +123,7 @@ def test_prompt_code(sizes_prompt: Recording, sizes_prompt_short: Recording) -> 
     MUST,
     spec="fault:vllm-project/vllm/issues/14239",
     needs=("completions", "logprobs", "tokenize"),
+    tier="soak",  # the log probabilities of a whole step take gigabytes that no server sets aside
 )
 def test_prompt_scored(sizes_prompt_scored: Recording) -> None:
     """Each token of a prompt that is read in several steps has its log probability."""

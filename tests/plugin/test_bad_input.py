@@ -49,6 +49,7 @@ max-modle-len = 4096
         (["--vllm-url=spark", "--vllm-client-key=k.pem"], 4, ["--vllm-client-cert=FILE too"]),
         (["--vllm-replay=nowhere"], 4, ["no run.json there"]),
         (["suites/health"], 4, ["these checks need a server", "--vllm-profile=NAME"]),
+        (["--vllm-profile=sim", "-o", "vllm_suites=yess"], 4, ["vllm_suites in the ini file", "'yess'"]),
     ],
 )
 def test_one_clear_error(gate: Gate, args: list[str], exit_code: int, words: list[str]) -> None:

@@ -18,10 +18,7 @@ def example() -> dict[str, str]:
     return {path.name: path.read_text("utf-8") for path in EXAMPLE.iterdir() if path.is_file()}
 
 
-APART = "--deselect=mine_tests.py::test_two_servers"
-
-
-@pytest.mark.parametrize("more", [(), ("-n2", APART)], ids=["", "xdist"])
+@pytest.mark.parametrize("more", [(), ("-n2",)], ids=["", "xdist"])
 def test_all_kinds_of_own_tests_are_one_go(gate: Gate, more: tuple[str, ...]) -> None:
     run = gate("-p", "no:randomly", *more, files=example())
 
@@ -29,6 +26,10 @@ def test_all_kinds_of_own_tests_are_one_go(gate: Gate, more: tuple[str, ...]) ->
     assert run.report["answer"]["answer"] == "GO"
     assert run.verdicts == {
         "mine.greeting.answered": "pass",
+        "mine.answer.given[first]": "pass",
+        "mine.answer.given[last]": "pass",
+        "mine.timetable": "not-run",
+        "mine.pulse": "pass",
         "mine.load.answered": "pass",
         "mine.trains": "pass",
         "mine.short": "pass",
@@ -41,7 +42,14 @@ def test_all_kinds_of_own_tests_are_one_go(gate: Gate, more: tuple[str, ...]) ->
     assert {row["family"] for row in rows.values() if "trains" in row["check"]} == {"capability"}
     assert [server["profile"] for server in run.report["servers"]] == ["mine"], "a side server is not judged"
     passed = [row["nodeid"] for row in run.report["own_tests"] if row["outcome"] == "passed"]
-    assert len(passed) == 9 + (not more)
+    assert len(passed) == 10
+
+
+def test_an_own_load_is_measured_where_bundled_ones_are_left_out(gate: Gate) -> None:
+    run = gate("--vllm-profile=sim", "mine_checks.py", "-k", "test_load", files=example())
+
+    assert run.exit == 0, run.text
+    assert run.report["results"][0]["observations"]["requests"] == "6", "the profile gives loads no time"
 
 
 def test_without_pytests_terminal_there_is_a_verdict_all_the_same(gate: Gate) -> None:

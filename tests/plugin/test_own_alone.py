@@ -98,7 +98,7 @@ def test_bundled_checks_join_when_the_ini_file_says_so(gate: Gate) -> None:
 
     assert run.verdicts == {"profile.model.served": "pass"}
     assert "collects the bundled checks and this project's own tests" in words(run)
-    assert "1 checks decided, none failed; 1 own test passed" in words(run)
+    assert "1 check decided, none failed; 1 own test passed" in words(run)
 
 
 def test_an_own_test_by_k_is_green_beside_bundled_checks_that_were_left_out(gate: Gate) -> None:

@@ -119,7 +119,8 @@ def test_a_misspelt_fixture_is_known_before_the_boot(gate: Gate, more: tuple[str
     run = gate("--vllm-profile=sim", "test_mine.py", *more, files={"test_mine.py": mine})
 
     assert run.exit == 4, run.text
-    assert "fixture 'vllm_serverr' not found" in run.text
+    assert "fixture 'vllm_serverr' not found; did you mean 'vllm_server'?" in run.text
+    assert "cache_again" not in run.text, "recordings of the bundled suites are not listed"
     assert "available fixtures:" in run.text
     assert "vllm: ready" not in run.text
     assert "INTERNALERROR" not in run.text

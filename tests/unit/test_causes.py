@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_vllm.decide.causes import Cause, Seen, causes
+from pytest_vllm.decide.causes import Cause, Seen, causes, named_at
+from pytest_vllm.decide.deviations import title_of
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
 
 if TYPE_CHECKING:
@@ -215,3 +217,37 @@ def test_several_servers_behind_one_address_are_said_before_what_they_differ_in(
     held = [holding("health", n) for n in range(40)]
 
     assert causes(rows, [*rows, *held])[0].first.check == "health.one-version"
+
+
+@pytest.mark.parametrize(
+    ("fact", "reason", "title"),
+    [
+        ("The cache that left streams held is free again.", "the cache's usage is 0.0351", "cache"),
+        ("The cache that a finished request held is free again.", "its usage is 0.0355", "cache"),
+        ("A text of a dozen tokens comes in several pieces.", "12 tokens in one piece", "pieces of a stream"),
+        ("Of the tokens drafted for a text, some are accepted.", "0 of 75", "drafted tokens"),
+        ("Blocks are counted from 0, and all end.", "[('start', 1)]", "order and indices"),
+        ("A text in several scripts has the same tokens.", "streamed [], whole ['n']", "tokens of an answer"),
+        ("Of several stop strings the first ends the text.", "'oo', not ''", "stop strings"),
+        ("One stream decodes as fast as the profile promises.", "decode-tok-s 3.3, floor 6", "speeds"),
+        ("The first token comes as soon as promised, nothing cached.", "3 s, limit 1 s", "times"),
+        ("The same prompt is billed the same, cached or not.", "8, then 9", "counted tokens"),
+        ("No choice is billed more tokens than its limit.", "8 of 3", "counted tokens"),
+        ("Routes that start a profiler are absent.", "open to anybody: /start_profile", ""),
+    ],
+)
+def test_a_cause_is_named_for_what_its_requirement_is_about(fact: str, reason: str, title: str) -> None:
+    assert title_of(fact, reason) == title
+
+
+@pytest.mark.parametrize(
+    ("said", "at"),
+    [
+        ("94 answers are malformed: NaN (cache.again) and 93 more", 31),
+        ("cache.again-second: 500; cache.again: 500", 25),
+        ("cache.again-second: 500", -1),
+        ("seen in cache.again. Then nothing", 8),
+    ],
+)
+def test_a_text_names_an_exchange_and_not_one_that_begins_alike(said: str, at: int) -> None:
+    assert named_at(said, "cache.again") == at

@@ -102,7 +102,7 @@ def test_counted_own_tests_are_named_as_such() -> None:
     own = OwnTests(passed=8, asking=6, alone=True, counting=True)
 
     assert decide([], own=own).why == "6 own tests, 0 checks"
-    assert decide([result(Verdict.PASS)], own=own).why == "1 checks decided, none failed; 8 own tests passed"
+    assert decide([result(Verdict.PASS)], own=own).why == "1 check decided, none failed; 8 own tests passed"
 
 
 def test_why_counts_the_failing_must_checks() -> None:

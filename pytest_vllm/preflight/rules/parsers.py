@@ -147,7 +147,7 @@ def thinking_unparsed(of: Deployment) -> Iterator[Finding]:
     usable = fits and fits in parsers("reasoning", of.version)
     yield Finding(
         "server.args.reasoning-parser",
-        f"{of.model.title} thinks unless told otherwise, reasoning-parser is not set",
+        f"{of.model.title} reasons by default, reasoning-parser is not set",
         "clients get <think>…</think> as part of the answer",
         put("server.args.reasoning-parser", fits) if usable else None,
     )

@@ -191,7 +191,7 @@ def debug_log(of: Deployment) -> Iterator[Finding]:
             yield Finding(
                 f"server.env.{name}",
                 f"{name} is on",
-                "a debugger's switch: slow, and tells all",
+                "a debugger's switch: slow, and shows all",
                 drop(f"server.env.{name}"),
             )
 

@@ -1,4 +1,4 @@
-"""Checks of the project's own: an exchange, a load, and questions with known answers."""
+"""Checks of the project's own: an exchange, cases, capabilities, a load, and questions with known answers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pytest_vllm import (
     Kind,
     Prompts,
     Workload,
+    capability,
+    case_file,
+    cases,
     check,
     eval_set,
     exchange,
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from pytest_vllm import Measured, Recording, Request, Score, Server
+    from pytest_vllm import Case, Measured, Recording, Request, Score, Server
 
 
 @exchange("mine.greeting")
@@ -33,6 +36,47 @@ def mine_greeting(server: Server) -> Request:
 @check("mine.greeting.answered", MUST, spec="profile:mine", needs=["chat"])
 def test_greeting(mine_greeting: Recording) -> None:
     """Our greeting is answered."""
+    assert mine_greeting.status == 200, f"answered {mine_greeting.status}"
+
+
+mine_asked = cases("mine_asked", case_file("asked.jsonl"))
+
+
+@exchange("mine.answer")
+def mine_answer(server: Server, mine_asked: Case) -> Request:
+    """What our users ask most."""
+    return server.chat(mine_asked["ask"], max_tokens=4)
+
+
+@check("mine.answer.given", MUST, spec="profile:mine", needs=["chat"])
+def test_answer(mine_answer: Recording) -> None:
+    """What our users ask is answered."""
+    assert mine_answer.status == 200, f"answered {mine_answer.status}"
+
+
+def asks_timetable(server: Server) -> Request:
+    """Our own route, which the simulator does not have."""
+    return server.get("/timetable")
+
+
+def asks_health(server: Server) -> Request:
+    """A route that is there."""
+    return server.get("/health")
+
+
+TIMETABLE = capability("our-timetable", probe=asks_timetable)
+PULSE = capability("our-pulse", probe=asks_health, present=lambda answer: not answer.text)
+
+
+@check("mine.timetable", MUST, spec="profile:mine", needs=[TIMETABLE])
+def test_timetable(mine_greeting: Recording) -> None:
+    """Our timetable is served; not run where it is absent."""
+    assert mine_greeting.status == 0, "never judged on the simulator"
+
+
+@check("mine.pulse", MUST, spec="profile:mine", needs=[PULSE])
+def test_pulse(mine_greeting: Recording) -> None:
+    """A server with our pulse greets."""
     assert mine_greeting.status == 200, f"answered {mine_greeting.status}"
 
 

@@ -78,7 +78,7 @@ def test_a_time_may_not_grow() -> None:
     slower = regressed(load(80, 1), "tpot", saved(load(100, 2)), 0.05, "gb10")
 
     assert slower.outcome is Outcome.FAILS
-    assert "at most 1.05 times" in slower.text
+    assert "at most 1.05 times" in slower.text[:80], "one line of a terminal holds it"
     assert "of 2026-11-20, vLLM 0.31.0" in slower.text
 
 
@@ -126,3 +126,15 @@ def test_a_baseline_of_an_older_version_has_no_speeds() -> None:
     assert (old.loads, old.hardware) == ({}, "")
     with pytest.raises(BaselineError, match="newer"):
         from_json({"format": "pytest-vllm-baseline", "version": 9, "profiles": {}})
+
+
+@pytest.mark.parametrize(
+    ("floor", "ceiling", "words"),
+    [(5000.0, None, ", floor 5000 ("), (None, 5.0, ", limit 5 ("), (None, None, " (")],
+)
+def test_a_value_and_its_limit_stand_in_one_line_of_a_terminal(
+    floor: float | None, ceiling: float | None, words: str
+) -> None:
+    text = load(100, 2).decide("decode-tok-s", floor=floor, ceiling=ceiling).text
+
+    assert words in text[:40]

@@ -26,7 +26,16 @@ def test_exchanges_that_overlap_lie_in_different_lanes() -> None:
     svg = timeline([row(0, 2), row(1, 2), row(2, 1), row(2.5, 1)])
 
     (waits,) = re.findall(r'class="wait" d="([^"]+)"', svg)
-    assert re.findall(r"M[\d.]+ (\d+)h", waits) == ["18", "34", "18", "50"]
+    assert waits == "M0 24H823M274 40H823M686 56H960", "the third follows the first without a gap"
+
+
+def test_thousands_of_exchanges_stay_small() -> None:
+    """Two thousand bars of 32 lanes take less than 60 kB, and are one drawing for each colour."""
+    rows = [row(n // 32 * 0.5, 0.3 + n % 7 / 30, headers_at=0.1) for n in range(2000)]
+
+    svg = timeline(rows)
+    assert len(svg) < 60_000
+    assert svg.count("<path") == 2
 
 
 def test_lost_and_refused_exchanges_are_marked() -> None:

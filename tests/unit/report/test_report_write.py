@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 
 def test_what_is_written(tmp_path: Path) -> None:
-    """Three reports and one executable script per check that did not pass; no half-written file."""
+    """The reports and one executable script per check that did not pass; no half-written file."""
     written = write_all(two_profiles(), Redactor(), tmp_path / "new", curl=curl)
     script = written["checks/chat.envelope.object.sh"]
 
-    assert sorted(written) == ["checks/chat.envelope.object.sh", "report.html", "report.json", "report.md"]
+    exported = ["badge.svg", "checks/chat.envelope.object.sh", "measurements.csv", "metrics.prom"]
+    assert sorted(written) == [*exported, "report.html", "report.json", "report.md", "report.sarif"]
     assert sorted(p for p in (tmp_path / "new").rglob("*") if p.is_file()) == sorted(written.values())
     assert os.access(script, os.X_OK)
     said = subprocess.run([script], capture_output=True, text=True, check=True, env={"VLLM_API_KEY": "k"})
@@ -114,4 +115,12 @@ def test_a_full_disk_leaves_no_halves(tmp_path: Path, monkeypatch: pytest.Monkey
 
     assert list(unwritten) == ["report.json"]
     assert "No space left" in unwritten["report.json"]
-    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["report.html", "report.md"]
+    left = sorted(path.name for path in tmp_path.iterdir() if path.is_file())
+    assert left == [
+        "badge.svg",
+        "measurements.csv",
+        "metrics.prom",
+        "report.html",
+        "report.md",
+        "report.sarif",
+    ]

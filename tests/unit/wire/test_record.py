@@ -207,7 +207,7 @@ def test_a_request_that_cannot_be_built_is_recorded_with_the_reason(record: Run)
 
     assert record.errors == {
         "a": "not sent: the model called no tool",
-        "b": "not sent: its request could not be built (KeyError: 'choices')",
+        "b": "not sent: its request could not be built: KeyError: 'choices' (test_record.py:202)",
     }
 
 

@@ -79,6 +79,6 @@ def test_what_is_worse_beside_the_checks_decides_and_says_what_the_checks_say() 
     assert worsened(good, []) is good
     assert worsened(good, ["ttft is slower"]).answer is Answer.NO_GO
     assert worsened(good, ["ttft is slower"]).why == (
-        "worse than the older server: ttft is slower; of the checks alone: 1 checks decided, none failed"
+        "worse than the older server: ttft is slower; of the checks alone: 1 check decided, none failed"
     )
     assert worsened(bad, [str(n) for n in range(7)]).why.endswith("4 and 2 more; 1 MUST check failed")
