@@ -134,8 +134,8 @@ def _uneven(given: Mapping[str, Any], *, candidates: bool) -> str:
     if "content" not in given:
         if len({len(one) for one in given.values()}) > 1:
             return " holds lists of different lengths"
-        if not given["tokens"]:
-            return ".tokens is empty"
+        if not given.get("tokens"):
+            return ".tokens is empty" if "tokens" in given else " lists no tokens"
         return ".top_logprobs[] is empty" if {} in (given.get("top_logprobs") or []) else ""
     if not given["content"]:
         return ".content is empty"

@@ -106,3 +106,22 @@ def test_thinking(messages_thinking: Recording, messages_thinking_stream: Record
     need(kinds, "the stream begins no block")
 
     assert kinds[0] == "thinking", f"the whole answer begins with thinking, the stream with {kinds[0]}"
+
+
+@check(
+    "messages.stream.thinking-said",
+    MUST,
+    spec="fault:vllm-project/vllm/pull/50594",
+    needs=("messages", "stream", "reasoning"),
+)
+def test_thinking_said(messages_thinking: Recording, messages_thinking_stream: Recording) -> None:
+    """Reasoning has words in a stream where the whole answer's has, and in it where a stream's has."""
+    only_if(messages_thinking.status == 200, f"the switch is refused: {messages_thinking.text[:120]}")
+    blocks = messages_thinking.ok.get("content") or ()
+    whole = "".join(str(block.get("thinking") or "") for block in blocks).strip()
+    deltas = [one.get("delta") or {} for one in events(messages_thinking_stream)]
+    streamed = "".join(str(delta.get("thinking") or "") for delta in deltas).strip()
+    only_if(whole or streamed, "nothing was thought")
+
+    assert streamed, f"none streamed, the whole answer reasons {whole[:80]!r}"
+    assert whole, f"none in the whole answer, streamed was {streamed[:80]!r}"

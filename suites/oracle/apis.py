@@ -62,8 +62,13 @@ def responses(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
     calls = [item for item in last["output"] if item["type"] == "function_call"]
     content = _spoken([item for item in last["output"] if item["type"] == "message"])
     why = (last.get("incomplete_details") or {}).get("reason")
+    listed = [row for part in _parts(last["output"]) for row in part.get("logprobs") or ()]
     choice = Choice(
-        spoken, content, tuple((c["name"], c["arguments"]) for c in calls), (why or last["status"],)
+        spoken,
+        content,
+        tuple((c["name"], c["arguments"]) for c in calls),
+        (why or last["status"],),
+        tuple(_tokens({"content": listed})),
     )
     pairs = zip((item.get("id") for item in ended), (i.get("id") for i in last["output"]), strict=False)
     return {
@@ -158,8 +163,11 @@ def _tokens(logprobs: dict[str, Any]) -> list[Token]:
 
 
 def _spoken(items: Sequence[dict[str, Any]]) -> str:
-    parts = [part for item in items for part in item.get("content") or () if "text" in part]
-    return "".join(part["text"] for part in parts)
+    return "".join(part["text"] for part in _parts(items))
+
+
+def _parts(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [part for item in items for part in item.get("content") or () if "text" in part]
 
 
 def _usage(usage: dict[str, Any], prompt: str, completion: str) -> tuple[int, int, int | None]:

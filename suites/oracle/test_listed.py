@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, Recordings, check, listed, observe, only_if
 
-from .answers import CHAT, COMPLETIONS, answer_of, answers
+from .answers import CHAT, COMPLETIONS, RESPONSES, answer_of, answers
 from .test_texts import SPECIAL, TORN
 from .ties import SAME
 
@@ -24,9 +24,11 @@ BY_ID = "token_id:"
 
 @check("oracle.listed.value", MUST, spec="fault:vllm-project/vllm/pull/29216", exchanges=["*"])
 def test_value(vllm_recordings: Recordings) -> None:
-    """A token has the log probability that its entry among the candidates has."""
+    """A token has the log probability that its entry among the candidates has, and each is a number."""
+    asked = [one for one in vllm_recordings.of("") if answer_of(one)]
     rows = [(one.key, row) for one in _scored(vllm_recordings) for row in _entries(one)]
-    only_if(rows, "no chat answer lists candidates")
+    rows += [(one.key, row) for one in asked if one.request.path == RESPONSES for row in _responded(one)]
+    only_if(rows, "no answer of chat or responses lists candidates")
     observe("tokens with candidates", len(rows))
     wrong = [f"{key}: {fault}" for key, row in rows if (fault := _fault(row))]
 
@@ -102,10 +104,25 @@ def _entries(one: Recording) -> Iterator[dict[str, Any]]:
             yield from ((choice.get("logprobs") or {}).get("content")) or ()
 
 
+def _responded(one: Recording) -> Iterator[dict[str, Any]]:
+    """What a response lists for the tokens of its texts, at its end."""
+    bodies = [body.get("response") if one.request.streams else body for body in one.bodies]
+    for item in ((bodies[-1] or {}).get("output") or ()) if bodies else ():
+        for part in item.get("content") or ():
+            yield from part.get("logprobs") or ()
+
+
 def _fault(row: dict[str, Any]) -> str:
-    """How a token's value differs from its entries; empty where it does not, or where it has none."""
-    own = [top["logprob"] for top in row.get("top_logprobs") or () if top.get("token") == row.get("token")]
-    value = row.get("logprob")
-    if not own or not isinstance(value, int | float) or any(abs(value - other) <= SAME for other in own):
+    """How a token's value differs from its entries, or is none; empty where it is as it should be."""
+    tops = row.get("top_logprobs") or ()
+    odd = [one.get("logprob") for one in (row, *tops) if not _is_logprob(one.get("logprob"))]
+    if odd:
+        return f"{row.get('token')!r} has {odd[0]!r}, which is no log probability"
+    own, value = [top["logprob"] for top in tops if top.get("token") == row.get("token")], row["logprob"]
+    if not own or any(abs(value - other) <= SAME for other in own):
         return ""
     return f"{row['token']!r} has {value}, listed with {own[0]}"
+
+
+def _is_logprob(value: object) -> bool:
+    return isinstance(value, int | float) and value <= SAME

@@ -21,8 +21,8 @@ USUAL = 320
 LONGEST, REST = 30_000, 144
 #: Tokens of a long prompt at least; a shorter one would show nothing new.
 LEAST = 600
-#: Tokens of a prompt that is scored: more than a server reads at once by default.
-SCORED = 2600
+#: Tokens of a prompt that is read in several steps: more than a server reads at once by default.
+STEPS = 2600
 #: Tools at most, and as many as other suites offer.
 TOOLS, FEW = 128, 20
 CHOICES = 16
@@ -128,21 +128,12 @@ def sizes_prompt(server: Server, sizes_prompt_probe: Recording, streaming_long_p
     return server.chat(f"{text}\n{CODE_ASKED}", max_tokens=16)
 
 
-@exchange("sizes.prompt-scored")
-def sizes_prompt_scored(
-    server: Server, sizes_prompt_probe: Recording, streaming_long_prompt: Recording
-) -> Request:
-    """The log probabilities of a text that is read in several steps."""
-    text = _long_text(server, sizes_prompt_probe, streaming_long_prompt, SCORED)
-    return server.completion(text, max_tokens=1, prompt_logprobs=0)
-
-
 @exchange("sizes.prompt-written")
 def sizes_prompt_written(
     server: Server, sizes_prompt_probe: Recording, streaming_long_prompt: Recording
 ) -> Request:
     """A constraint behind that text."""
-    return _written(server, PLAIN, _long_text(server, sizes_prompt_probe, streaming_long_prompt, SCORED))
+    return _written(server, PLAIN, _long_text(server, sizes_prompt_probe, streaming_long_prompt, STEPS))
 
 
 @exchange("sizes.prompt-short")

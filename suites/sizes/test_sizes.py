@@ -118,25 +118,6 @@ def test_prompt_code(sizes_prompt: Recording, sizes_prompt_short: Recording) -> 
     assert CODE in said, f"{said!r}, behind a short text {short!r}"
 
 
-@check(
-    "sizes.prompt.scored",
-    MUST,
-    spec="fault:vllm-project/vllm/issues/14239",
-    needs=("completions", "logprobs", "tokenize"),
-    tier="soak",  # the log probabilities of a whole step take gigabytes that no server sets aside
-)
-def test_prompt_scored(sizes_prompt_scored: Recording) -> None:
-    """Each token of a prompt that is read in several steps has its log probability."""
-    refusable(sizes_prompt_scored)
-    answer = sizes_prompt_scored.ok
-    tokens, rows = answer["usage"]["prompt_tokens"], answer["choices"][0].get("prompt_logprobs") or []
-    found = [[entry.get("logprob") for entry in (row or {}).values()] for row in rows[1:]]
-    void = [at for at, values in enumerate(found, 1) if not values or None in values]
-
-    assert len(rows) == tokens, f"{len(rows)} entries for {tokens} tokens"
-    assert not void, f"{len(void)} of {tokens} tokens have none, the first is number {void[0]}"
-
-
 @check("sizes.prompt.written", MUST, spec=VLLM, needs=["completions", "structured-output", "logprobs"])
 def test_prompt_written(sizes_prompt_written: Recording, sizes_plain: Recording) -> None:
     """A constraint is kept behind a text that is read in several steps."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 
-from pytest_vllm import Metrics, Recording, Request, Server, exchange, undecided
+from pytest_vllm import Metrics, Recording, Request, Server, exchange, only_if, undecided
 
 FIRST, LAST = 1100, 1150
 TOKENS = 6
 #: Tokens of one prompt that fills the cache, and of a cache that is still filled.
 PROMPT, MOST = 2000, 600_000
+#: Tokens of a prompt that is scored: more than a server reads at once by default.
+SCORED = 2600
 QUARTERS = 4
 
 
@@ -150,3 +152,11 @@ def soak_after_sleep(server: Server, soak_wake_again: Recording) -> Request:
     """The same greedy answer."""
     del soak_wake_again
     return asked(server, [FIRST + number % 50 for number in range(40)])
+
+
+@exchange("soak.scored", alone=True)
+def soak_scored(server: Server, soak_flood_last: Recording) -> Request:
+    """The log probabilities of a prompt of several steps: they take gigabytes that no server sets aside."""
+    del soak_flood_last
+    only_if((server.max_model_len or SCORED * 2) > SCORED, f"the context has less than {SCORED} tokens")
+    return server.completion(fresh(SCORED), max_tokens=1, prompt_logprobs=0, expect=None)

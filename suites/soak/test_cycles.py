@@ -62,6 +62,26 @@ def test_longest(vllm_server: Server, soak_longest: Recording) -> None:
     assert used == sent, f"{sent} tokens were sent, {used} are counted"
 
 
+@check(
+    "soak.prompt.scored",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/14239",
+    needs=("completions", "logprobs"),
+    tier="soak",
+)
+def test_scored(soak_scored: Recording) -> None:
+    """Each token of a prompt that is read in several steps has its log probability."""
+    soak_scored.answered()
+    only_if(soak_scored.status != 400, f"refused: {soak_scored.text[:120]}")
+    answer = soak_scored.ok
+    tokens, rows = answer["usage"]["prompt_tokens"], answer["choices"][0].get("prompt_logprobs") or []
+    found = [[entry.get("logprob") for entry in (row or {}).values()] for row in rows[1:]]
+    void = [at for at, values in enumerate(found, 1) if not values or None in values]
+
+    assert len(rows) == tokens, f"{len(rows)} entries for {tokens} tokens"
+    assert not void, f"{len(void)} of {tokens} tokens have none, the first is number {void[0]}"
+
+
 @check("soak.sleep.wakes", MUST, spec=SLEEP, needs=("completions", "sleep"), tier="soak")
 def test_wakes(
     soak_before_sleep: Recording,

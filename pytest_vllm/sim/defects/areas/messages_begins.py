@@ -30,3 +30,11 @@ spoil_events(
     "content_block.text",
     catches=["messages.stream.blocks-begin"],
 )
+spoil_events(
+    "messages.thinks-without-words",
+    "Streamed reasoning comes without its words.",
+    HERE,
+    "delta.thinking",
+    "",
+    catches=["messages.stream.thinking-said"],
+)

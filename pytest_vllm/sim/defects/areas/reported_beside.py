@@ -92,22 +92,6 @@ refused(
 )
 
 
-def _unscored(body: Json, given: Json) -> None:
-    for choice in body["choices"] if given.get("prompt_logprobs") is not None else ():
-        if len(choice["prompt_logprobs"]) > STEP:
-            choice["prompt_logprobs"] = choice["prompt_logprobs"][:STEP]
-
-
-in_body(
-    "sizes.scored-in-part",
-    "Of a prompt that is read in several steps the first has log probabilities.",
-    (COMPLETIONS,),
-    _unscored,
-    faults=["vllm-project/vllm#14239"],
-    catches=["sizes.prompt.scored"],
-)
-
-
 def _unbound(body: Json, given: Json) -> None:
     if given.get("structured_outputs") and body["usage"]["prompt_tokens"] > STEP:
         for choice in body["choices"]:

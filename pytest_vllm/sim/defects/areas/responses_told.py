@@ -78,3 +78,21 @@ spoil_events(
     "user",
     catches=["responses.stream.items-close"],
 )
+spoil(
+    "responses.listed-otherwise",
+    "Tokens of a response are listed with no log probability of their own.",
+    HERE,
+    "output.*.content.*.logprobs.*.logprob",
+    None,
+    area="oracle",
+    catches=["oracle.listed.value"],
+)
+spoil(
+    "responses.lists-another-token",
+    "What a response lists for its tokens is of another text.",
+    HERE,
+    "output.*.content.*.logprobs.*.token",
+    "heron",
+    area="oracle",
+    catches=["oracle.listed.joined"],
+)

@@ -24,6 +24,8 @@ LATE = 100
 #: Requests that fail, all of them within the load.
 MOST = 5
 KEPT = 256 * 1024
+#: Tokens of a prompt that are read at once.
+STEP = 2048
 
 #: What this process's server has seen; one server per process.
 _seen: dict[str, Any] = {"load": 0, "failed": 0, "woken": False, "kept": [], "device": None}
@@ -290,4 +292,21 @@ add(
     environ=["VLLM_SERVER_DEV_MODE=1"],
     faults=["MEM-011"],
     catches=["soak.sleep.wakes"],
+)
+
+
+def _scored_in_part(body: Any, exchange: Exchange) -> Any:
+    if exchange.path == COMPLETIONS and isinstance(body, dict):
+        for choice in body.get("choices", []):
+            if len(choice.get("prompt_logprobs") or ()) > STEP:
+                choice["prompt_logprobs"] = choice["prompt_logprobs"][:STEP]
+    return body
+
+
+add(
+    "soak.scored-in-part",
+    "Of a prompt that is read in several steps the first has log probabilities.",
+    {"json": _scored_in_part},
+    faults=["vllm-project/vllm#14239"],
+    catches=["soak.prompt.scored"],
 )
