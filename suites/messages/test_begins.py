@@ -115,7 +115,7 @@ def test_thinking(messages_thinking: Recording, messages_thinking_stream: Record
     needs=("messages", "stream", "reasoning"),
 )
 def test_thinking_said(messages_thinking: Recording, messages_thinking_stream: Recording) -> None:
-    """Reasoning has words in a stream where the whole answer's has, and in it where a stream's has."""
+    """A stream has words of reasoning where the whole answer has some."""
     only_if(messages_thinking.status == 200, f"the switch is refused: {messages_thinking.text[:120]}")
     blocks = messages_thinking.ok.get("content") or ()
     whole = "".join(str(block.get("thinking") or "") for block in blocks).strip()
@@ -124,4 +124,4 @@ def test_thinking_said(messages_thinking: Recording, messages_thinking_stream: R
     only_if(whole or streamed, "nothing was thought")
 
     assert streamed, f"none streamed, the whole answer reasons {whole[:80]!r}"
-    assert whole, f"none in the whole answer, streamed was {streamed[:80]!r}"
+    assert whole, f"none in the whole answer, {streamed[:80]!r} in the stream"

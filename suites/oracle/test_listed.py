@@ -24,7 +24,7 @@ BY_ID = "token_id:"
 
 @check("oracle.listed.value", MUST, spec="fault:vllm-project/vllm/pull/29216", exchanges=["*"])
 def test_value(vllm_recordings: Recordings) -> None:
-    """A token has the log probability that its entry among the candidates has, and each is a number."""
+    """A token has the log probability that its entry among the candidates has."""
     asked = [one for one in vllm_recordings.of("") if answer_of(one)]
     rows = [(one.key, row) for one in _scored(vllm_recordings) for row in _entries(one)]
     rows += [(one.key, row) for one in asked if one.request.path == RESPONSES for row in _responded(one)]
