@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, check, need, only_if, parting, text_of
+from pytest_vllm import MUST, SHOULD, Case, Recording, check, only_if, parting, text_of
 
 from .exchanges import BEAMS, CROWD
 
@@ -39,7 +39,7 @@ def test_logit_bias(completions_bias_to_first: Recording, completions_bias_to_se
 def test_frequency_penalty(completions_pair: Recording, completions_frequency_penalty: Recording) -> None:
     """A frequency penalty of 2 breaks the repetition of one token."""
     plain, penalised = _tokens(completions_pair), _tokens(completions_frequency_penalty)
-    need(len(set(plain)) == 1, f"without a penalty nothing is repeated: {plain}")
+    only_if(len(set(plain)) == 1, f"the server's own settings break it without a penalty: {plain}")
 
     assert len(set(penalised)) == 2, f"still one token of two: {penalised}"
 

@@ -148,40 +148,30 @@ def pairs_count_bare(server: Server, free_row: Case) -> Request:
     return server.post("/tokenize", {"messages": asked["messages"]}, expect=None)
 
 
-@exchange("pairs.engine-probe")
-def pairs_engine_probe(server: Server) -> Request:
-    """The tokens of a hundred numbers in words."""
-    return server.post("/tokenize", {"prompt": engine.numbers(100), "add_special_tokens": False})
-
-
 @exchange("pairs.engine")
-def pairs_engine(  # noqa: PLR0917 - pytest passes them by name
+def pairs_engine(
     server: Server,
     engine_row: Case,
     tokenize_word: Recording,
     tokenize_other_word: Recording,
-    pairs_engine_probe: Recording,
     health_models: Recording,
 ) -> Request:
     """A request that asks the engine for several things at once."""
     ids = [tokenize_word.ok["tokens"][-1], tokenize_other_word.ok["tokens"][-1]]
-    each = pairs_engine_probe.ok["count"] / 100
-    return engine.request(server, engine_row, ids, each, _adapter(health_models))
+    return engine.request(server, engine_row, ids, _adapter(health_models))
 
 
 @exchange("pairs.engine-alone")
-def pairs_engine_alone(  # noqa: PLR0917 - pytest passes them by name
+def pairs_engine_alone(
     server: Server,
     engine_alone: Case,
     tokenize_word: Recording,
     tokenize_other_word: Recording,
-    pairs_engine_probe: Recording,
     health_models: Recording,
 ) -> Request:
     """A request that asks the engine for one of them."""
     ids = [tokenize_word.ok["tokens"][-1], tokenize_other_word.ok["tokens"][-1]]
-    each = pairs_engine_probe.ok["count"] / 100
-    return engine.request(server, engine_alone, ids, each, _adapter(health_models))
+    return engine.request(server, engine_alone, ids, _adapter(health_models))
 
 
 def _adapter(models: Recording) -> str:
