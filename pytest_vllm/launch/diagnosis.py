@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _TELLING = 3
 _WIDEST = 400
+#: So many answers after an error of the engine: it lives.
+_SURVIVED = 5
 _STALLED, _WAITS = 3, "No available shared memory broadcast block found"
 _ANSWERED = re.compile(r'"POST /\S+ HTTP/[\d.]+" (?:200|4\d\d)\b')
 _ENGINE = re.compile(
@@ -182,11 +184,23 @@ def _stalled(texts: Sequence[str], *, serving: bool) -> bool:
 
 
 def _served_on(texts: Sequence[str], begin: int) -> int:
-    """Index behind what only single requests suffered from: the server answered others after it."""
-    served = max((n for n, text in enumerate(texts[begin:], begin) if _ANSWERED.search(text)), default=0)
-    between = [text for text in texts[begin:served] if _FAILED.match(text) or WRAPPER.search(text)]
-    others = any(_ENGINE.search(text) or WRAPPER.search(text) for text in between)
-    return served if served and not others and not _troubled(texts[served:]) else begin
+    """Index behind what only single requests suffered from: the server answered others after it.
+
+    An engine that failed and went on answering survived it; what ended it later says so by itself.
+    """
+    answered = [n for n, text in enumerate(texts[begin:], begin) if _ANSWERED.search(text)]
+    served = answered[-1] if answered else 0
+    failed = [n for n in range(begin, served) if _FAILED.match(texts[n]) or WRAPPER.search(texts[n])]
+    others = any(
+        WRAPPER.search(texts[n]) or (_ENGINE.search(texts[n]) and not _survived(n, answered)) for n in failed
+    )
+    later = texts[served:]
+    explained = not _troubled(later) or any(not one.wrapper for one in raised(later))
+    return served if served and not others and explained else begin
+
+
+def _survived(failed: int, answered: Sequence[int]) -> bool:
+    return sum(number > failed for number in answered) >= _SURVIVED
 
 
 def _last_try(texts: Sequence[str], *, hung: bool | None) -> int:

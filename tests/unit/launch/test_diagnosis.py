@@ -137,6 +137,31 @@ def test_a_refused_request_is_no_fault() -> None:
     assert diagnose([*lines, *REFUSED, ANSWERED, DIED]).sure is Sure.UNKNOWN
 
 
+def test_an_error_that_the_engine_survived_is_not_why_it_died() -> None:
+    """A grammar that it refused, answers for minutes, then an error of its own."""
+    at = "09-02 10:00:00"
+    engine, worker = (
+        f"(EngineCore pid=24) ERROR {at} [__init__.py:208]",
+        f"(Worker pid=36) ERROR {at} [x.py:1063]",
+    )
+    refused = [
+        f"{engine} Traceback (most recent call last):",
+        f'{engine}   File "/dist-packages/xgrammar/compiler.py", line 9, in compile_json_schema',
+        f"{engine} RuntimeError: items must be a boolean or an object",
+    ]
+    died = [
+        f"{worker} WorkerProc hit an exception.",
+        f"{worker} Traceback (most recent call last):",
+        f'{worker}   File "/dist-packages/vllm/v1/worker/gpu_model_runner.py", line 7, in _bookkeeping_sync',
+        f"{worker} RuntimeError: this was not expected",
+    ]
+    answers = ['INFO:     10.0.0.1:1 - "POST /v1/completions HTTP/1.1" 200 OK'] * 9
+    begin = ["INFO:     Application startup complete."]
+
+    assert diagnose([*begin, *refused, *answers, *died]).cause == "fault-in-runner"
+    assert diagnose([*begin, *refused, *answers[:2], *died]).cause == "fault-in-structured-output"
+
+
 def test_what_follows_names_no_cause() -> None:
     """The other ranks' complaints about a rank that died of something unknown."""
     lines = [

@@ -85,7 +85,8 @@ def deployed(fault: Fault, version: str, flipped: Condition | None = None) -> De
     profile = Profile.model_validate(
         {
             "server": {
-                "launcher": "docker", "image": f"vllm/vllm-openai:v{version}",
+                "launcher": "docker", "version": version,
+                "image": f"vllm/{given.get('image.name', 'vllm-openai')}:v{version}",
                 "model": given.get("model.name", "org/model"), "args": args, "env": env,
             },
             "expect": {"capabilities": [expected if expected in CAPABILITIES else "chat"]},
