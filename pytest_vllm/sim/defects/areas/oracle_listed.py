@@ -51,7 +51,7 @@ add(
     "oracle.stop-stays",
     "The stop strings of a request hold for the next one too.",
     {"body": only(BOTH, remembering(_stop_stays))},
-    catches=["oracle.end.allowed"],
+    catches=["cache.stopped.same-answer", "oracle.end.allowed"],
 )
 
 
