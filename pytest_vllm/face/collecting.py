@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,8 +29,20 @@ class CollectionPlugin:
         for module in collection.exchange_modules():
             config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
 
+    @cached_property
+    def _asked_for(self) -> frozenset[Path]:
+        """Files of the suites with a check that was asked for; all of them where an id names none there."""
+        asked, files = self.config.stash[OPTIONS].checks, collection.declared()
+        named = [
+            {path for path, ids in files.items() if any(selection.may_ask_for(one, id_) for id_ in ids)}
+            for one in asked
+        ]
+        return frozenset().union(*named) if named and all(named) else frozenset(files)
+
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Checks of scripted servers and of clients are read only where somebody wants them."""
+        """Only files with checks that somebody wants are read: of the suites, those that were asked for."""
+        if collection.is_topic(collection_path) and collection_path not in self._asked_for:
+            return True
         session = self.config.stash.get(SESSION, None)
         named = self.config.args_source is pytest.Config.ArgsSource.ARGS or self.config.stash[OPTIONS].checks
         if session is None or named:
@@ -77,7 +90,7 @@ class CollectionPlugin:
             kept.sort(key=lambda item: order.index(selection.profile_of(item, session.default_profile)))
             if missed and kept and not session.worker:  # a gate without what was asked for may not say GO
                 raise pytest.UsageError("\n".join(missed))
-            session.missed, session.partial = missed, bool(dropped)
+            session.missed, session.partial = missed, bool(dropped or options.checks)
         items[:] = kept
         if dropped:
             self.config.hook.pytest_deselected(items=dropped)

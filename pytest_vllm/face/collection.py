@@ -6,7 +6,9 @@ Source: pytest's collector API (`pytest_collect_directory`, `pytest_pycollect_ma
 from __future__ import annotations
 
 import importlib
+import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ROOT_ID = "suites"
+#: How a suite declares a check: its id is always written out (tests/contract/test_catalogue.py).
+_CHECK = re.compile(r'^@check\(\s*"([^"]+)"', re.MULTILINE)
 
 
 class SuiteDirectory(pytest.Directory):
@@ -63,9 +67,25 @@ def in_suites(path: Path) -> bool:
     return path.is_relative_to(data_dir("suites"))
 
 
+def is_topic(path: Path) -> bool:
+    """Whether this is a file of checks of the bundled suites."""
+    return path.name.startswith("test_") and path.suffix == ".py" and in_suites(path)
+
+
 def is_of(path: Path, area: str) -> bool:
     """Whether this is the folder of that area of the bundled suites."""
     return path == data_dir("suites") / area
+
+
+@cache
+def checks_of(path: Path) -> tuple[str, ...]:
+    """The ids of the checks that a suite file declares, by its text: to import it takes ten times as long."""
+    return tuple(_CHECK.findall(path.read_text("utf-8")))
+
+
+def declared() -> dict[Path, tuple[str, ...]]:
+    """The ids of the checks of every file of the bundled suites."""
+    return {path: checks_of(path) for path in sorted(data_dir("suites").glob("*/test_*.py"))}
 
 
 def node_id(path: Path) -> str:

@@ -60,6 +60,11 @@ def asks_for(asked: str, item: pytest.Item, spec: CheckSpec) -> bool:
     return asked in (spec.id, key) or key.startswith(asked.rstrip(".") + ".")
 
 
+def may_ask_for(asked: str, declared: str) -> bool:
+    """Whether an id, an id prefix or a case may name a check of this id."""
+    return asked.partition("[")[0] == declared or declared.startswith(asked.rstrip(".") + ".")
+
+
 def client_of(item: pytest.Item) -> str:
     """The client that a check is about, by its id; empty for others. It runs only where it is wanted."""
     case = params_of(item).get("client")

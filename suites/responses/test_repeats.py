@@ -44,7 +44,9 @@ def test_repeats(vllm_recordings: Recordings) -> None:
 
 
 def _faults(one: Recording) -> Iterator[str]:
-    sent = one.request.json
+    sent = dict(one.request.json)
+    if sent.get("temperature") == 0:
+        sent.pop("top_p", None)  # a greedy answer draws nothing, and vLLM says so
     bodies = [body.get("response") if one.request.streams else body for body in one.bodies]
     for body in filter(None, bodies):
         for name in REPEATED:

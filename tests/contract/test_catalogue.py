@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_vllm.declare.sources import SOURCES
+from pytest_vllm.face.collection import declared
 from pytest_vllm.face.options import MARK
 from tests.contract.imports import ROOT, modules
 
@@ -45,6 +46,11 @@ CHECKS = checks()
 def test_there_are_checks() -> None:
     """An empty catalogue would make every other test here pass."""
     assert len(CHECKS) >= 80
+
+
+def test_ids_are_read_without_importing() -> None:
+    """`--vllm-check` reads only the files that declare what it asks for: ids are written out in `@check`."""
+    assert sorted(id_ for ids in declared().values() for id_ in ids) == sorted(one.id for one in CHECKS)
 
 
 def test_ids_are_unique() -> None:
