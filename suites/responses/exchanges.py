@@ -109,7 +109,7 @@ def responses_history(server: Server, response_history: Case) -> Request:
 def responses_call_history(server: Server, response_call_history: Case) -> Request:
     """The same with calls and their results in it."""
     given = response_call_history["input"]
-    return ask(server, given, tools=[tool()], max_output_tokens=1, expect=None)
+    return ask(server, given, tools=[tool()], max_output_tokens=1, ignore_eos=True, expect=None)
 
 
 @exchange("responses.call-history-count")
