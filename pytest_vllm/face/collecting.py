@@ -30,18 +30,19 @@ class CollectionPlugin:
             config.pluginmanager.register(module, f"vllm-exchanges:{module.__name__}")
 
     @cached_property
-    def _asked_for(self) -> frozenset[Path]:
-        """Files of the suites with a check that was asked for; all of them where an id names none there."""
-        asked, files = self.config.stash[OPTIONS].checks, collection.declared()
+    def _passed_by(self) -> frozenset[Path]:
+        """Files of the suites without a check that was asked for; none where an id names no check there."""
+        asked = self.config.stash[OPTIONS].checks
+        files = collection.declared() if asked else {}
         named = [
             {path for path, ids in files.items() if any(selection.may_ask_for(one, id_) for id_ in ids)}
             for one in asked
         ]
-        return frozenset().union(*named) if named and all(named) else frozenset(files)
+        return frozenset(files).difference(*named) if all(named) else frozenset()
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         """Only files with checks that somebody wants are read: of the suites, those that were asked for."""
-        if collection.is_topic(collection_path) and collection_path not in self._asked_for:
+        if collection_path in self._passed_by:
             return True
         session = self.config.stash.get(SESSION, None)
         named = self.config.args_source is pytest.Config.ArgsSource.ARGS or self.config.stash[OPTIONS].checks

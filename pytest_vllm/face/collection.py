@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,7 @@ class SuiteDirectory(pytest.Directory):
                 continue
             if entry.is_dir() and (entry / "__init__.py").is_file():
                 yield suite_directory(self, entry)
-            elif entry.name.startswith("test_") and entry.suffix == ".py":
+            elif is_topic(entry):
                 yield suite_module(self, entry)
 
 
@@ -77,15 +76,12 @@ def is_of(path: Path, area: str) -> bool:
     return path == data_dir("suites") / area
 
 
-@cache
-def checks_of(path: Path) -> tuple[str, ...]:
-    """The ids of the checks that a suite file declares, by its text: to import it takes ten times as long."""
-    return tuple(_CHECK.findall(path.read_text("utf-8")))
-
-
-def declared() -> dict[Path, tuple[str, ...]]:
-    """The ids of the checks of every file of the bundled suites."""
-    return {path: checks_of(path) for path in sorted(data_dir("suites").glob("*/test_*.py"))}
+def declared() -> dict[Path, list[str]]:
+    """The ids of the checks of every file of the suites, read from its text: that is ten times as quick."""
+    return {
+        path: _CHECK.findall(path.read_text("utf-8"))
+        for path in sorted(data_dir("suites").glob("*/test_*.py"))
+    }
 
 
 def node_id(path: Path) -> str:

@@ -191,16 +191,11 @@ def _served_on(texts: Sequence[str], begin: int) -> int:
     answered = [n for n, text in enumerate(texts[begin:], begin) if _ANSWERED.search(text)]
     served = answered[-1] if answered else 0
     failed = [n for n in range(begin, served) if _FAILED.match(texts[n]) or WRAPPER.search(texts[n])]
-    others = any(
-        WRAPPER.search(texts[n]) or (_ENGINE.search(texts[n]) and not _survived(n, answered)) for n in failed
-    )
+    survived = answered[-_SURVIVED] if len(answered) >= _SURVIVED else 0
+    others = any(WRAPPER.search(texts[n]) or (_ENGINE.search(texts[n]) and n >= survived) for n in failed)
     later = texts[served:]
     explained = not _troubled(later) or any(not one.wrapper for one in raised(later))
     return served if served and not others and explained else begin
-
-
-def _survived(failed: int, answered: Sequence[int]) -> bool:
-    return sum(number > failed for number in answered) >= _SURVIVED
 
 
 def _last_try(texts: Sequence[str], *, hung: bool | None) -> int:
