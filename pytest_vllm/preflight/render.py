@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.preflight.judged import counted, findings_in
 from pytest_vllm.preflight.rule import ERROR, NOTE, RULES, WARNING, Severity
 from pytest_vllm.profile.lines import lines as lines_of
+from pytest_vllm.profile.sarif import location, log, result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pytest_vllm.preflight.rule import Finding
     from pytest_vllm.profile.model import Profile
 
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {ERROR: "error", WARNING: "warning", NOTE: "note"}
 _PLURALS = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
 
@@ -140,40 +140,18 @@ def sarif(findings: Sequence[Finding], profile: Profile, root: Path, version: st
     places = Places(profile)
     uri = _uri(places.file, root) if places.file else places.shown
     names = sorted({one.rule for one in findings})
-    return {
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "pytest-vllm preflight",
-                        "version": version,
-                        "rules": [_sarif_rule(name) for name in names],
-                    }
-                },
-                "results": [
-                    {
-                        "ruleId": one.rule,
-                        "ruleIndex": names.index(one.rule),
-                        "level": _LEVELS[one.severity],
-                        "message": {"text": one.text},
-                        "locations": [
-                            {
-                                "physicalLocation": {
-                                    "artifactLocation": {"uri": uri},
-                                    "region": {"startLine": places.line(one.key)},
-                                },
-                                "logicalLocations": [{"fullyQualifiedName": one.key}],
-                            }
-                        ],
-                        "partialFingerprints": {"pytestVllmKey/v1": f"{one.rule}:{one.key}"},
-                    }
-                    for one in findings
-                ],
-            }
-        ],
-    }
+    results = [
+        {
+            **result(one.rule, names, _LEVELS[one.severity], one.text, _where(one.key, uri, places)),
+            "partialFingerprints": {"pytestVllmKey/v1": f"{one.rule}:{one.key}"},
+        }
+        for one in findings
+    ]
+    return log("pytest-vllm preflight", version, [_sarif_rule(name) for name in names], results)
+
+
+def _where(key: str, uri: str, places: Places) -> dict[str, Any]:
+    return {**location(uri, places.line(key)), "logicalLocations": [{"fullyQualifiedName": key}]}
 
 
 def _sarif_rule(name: str) -> dict[str, Any]:

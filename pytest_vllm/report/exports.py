@@ -12,12 +12,19 @@ import json
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
+from prometheus_client.registry import Collector
+
 from pytest_vllm.decide.verdict import Family, Verdict
+from pytest_vllm.profile.sarif import location, log, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+    from prometheus_client import Metric
+
 #: What a verdict is in SARIF; of the others nothing is listed.
 LEVELS = {Verdict.FAIL: "error", Verdict.UNDECIDED: "warning", Verdict.ADVISORY: "note"}
 COLOURS = {"GO": "#116b33", "NO-GO": "#b3211b"}
@@ -35,71 +42,59 @@ def sarif(document: Mapping[str, Any]) -> str:
     names = sorted({row["check"] for row in rows})
     facts = {row["check"]: row["fact"] for row in rows}
     origins = {server["profile"]: server["origin"] for server in document["servers"]}
-    driver = {
-        "name": "pytest-vllm",
-        "version": document["run"]["versions"].get("pytest-vllm", ""),
-        "rules": [{"id": name, "shortDescription": {"text": facts[name]}} for name in names],
-    }
-    results = [_found(row, names.index(row["check"]), origins.get(row["profile"], "")) for row in rows]
-    log = {
-        "$schema": SARIF_SCHEMA,
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    }
-    return json.dumps(log, indent=1, ensure_ascii=False) + "\n"
+    rules = [{"id": name, "shortDescription": {"text": facts[name]}} for name in names]
+    results = [_found(row, names, origins.get(row["profile"], "")) for row in rows]
+    version = document["run"]["versions"].get("pytest-vllm", "")
+    return json.dumps(log("pytest-vllm", version, rules, results), indent=1, ensure_ascii=False) + "\n"
 
 
-def _found(row: Mapping[str, Any], place: int, origin: str) -> dict[str, Any]:
+def _found(row: Mapping[str, Any], names: list[str], origin: str) -> dict[str, Any]:
     file, _, line = row["source"].rpartition(":")
     if origin.endswith(".toml"):
         file, line = origin, "1"
-    region = {"startLine": int(line) if line.isdigit() else 1}
-    where = {"artifactLocation": {"uri": file or row["profile"]}, "region": region}
+    place = location(file or row["profile"], int(line) if line.isdigit() else 1)
+    text = f"{row['fact']}\n{row['reason']}".strip()
     return {
-        "ruleId": row["check"],
-        "ruleIndex": place,
-        "level": LEVELS[Verdict(row["verdict"])],
-        "message": {"text": f"{row['fact']}\n{row['reason']}".strip()},
-        "locations": [{"physicalLocation": where}],
+        **result(row["check"], names, LEVELS[Verdict(row["verdict"])], text, place),
         "partialFingerprints": {"pytestVllmCheck/v1": f"{row['profile']}:{row['check']}"},
     }
 
 
 def openmetrics(document: Mapping[str, Any]) -> str:
     """The answer, verdicts and times as OpenMetrics text, for a node exporter's folder of text files."""
-    return "\n".join([*_metrics(document), "# EOF"]) + "\n"
+    registry = CollectorRegistry()
+    registry.register(_Families(document))
+    text: str = generate_latest(registry).decode()  # type: ignore[no-untyped-call]
+    return text
 
 
-def _metrics(document: Mapping[str, Any]) -> Iterator[str]:
-    yield from _gauge("go", "Whether the answer is GO.")
-    for one in document["profiles"]:
-        labels = _labels(profile=one["name"], answer=one["answer"], simulated=str(one["simulated"]).lower())
-        yield f"pytest_vllm_go{labels} {int(one['answer'] == 'GO')}"
-    yield from _gauge("checks", "Checks by verdict.")
-    for one in document["profiles"]:
-        for verdict, number in one["counts"].items():
-            yield f"pytest_vllm_checks{_labels(profile=one['name'], verdict=verdict)} {number}"
-    yield from _gauge("boot_seconds", "From the start of the server until it answered.")
-    for one in document["profiles"]:
-        yield f"pytest_vllm_boot_seconds{_labels(profile=one['name'])} {one['boot_seconds']}"
-    yield from _gauge("run_seconds", "From the start of the run to its answer.")
-    yield f"pytest_vllm_run_seconds {document['run']['seconds']}"
-    yield from _gauge("started_timestamp_seconds", "When the run began, since the epoch.")
-    started = dt.datetime.fromisoformat(document["run"]["started"]).timestamp()
-    yield f"pytest_vllm_started_timestamp_seconds {started:.3f}"
+class _Families(Collector):
+    """What a run gave, as a collector of prometheus_client takes it."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document = document
+
+    def collect(self) -> Iterator[Metric]:
+        """A gauge for each."""
+        run, profiles = self.document["run"], self.document["profiles"]
+        go = _gauge("go", "Whether the answer is GO.", "profile", "answer", "simulated")
+        checks = _gauge("checks", "Checks by verdict.", "profile", "verdict")
+        boot = _gauge("boot_seconds", "From the start of the server until it answered.", "profile")
+        for one in profiles:
+            labels = [one["name"], one["answer"], str(one["simulated"]).lower()]
+            go.add_metric(labels, int(one["answer"] == "GO"))
+            boot.add_metric([one["name"]], one["boot_seconds"])
+            for verdict, number in one["counts"].items():
+                checks.add_metric([one["name"], verdict], number)
+        whole = _gauge("run_seconds", "From the start of the run to its answer.")
+        whole.add_metric([], run["seconds"])
+        began = _gauge("started_timestamp_seconds", "When the run began, since the epoch.")
+        began.add_metric([], dt.datetime.fromisoformat(run["started"]).timestamp())
+        yield from (go, checks, boot, whole, began)
 
 
-def _gauge(name: str, words: str) -> tuple[str, str]:
-    return f"# TYPE pytest_vllm_{name} gauge", f"# HELP pytest_vllm_{name} {words}"
-
-
-def _labels(**values: str) -> str:
-    quoted = (f'{name}="{_quoted(value)}"' for name, value in values.items())
-    return f"{{{','.join(quoted)}}}"
-
-
-def _quoted(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _gauge(name: str, words: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"pytest_vllm_{name}", words, labels=labels)
 
 
 def badge(document: Mapping[str, Any]) -> str:
