@@ -179,8 +179,7 @@ def _subject(
     """The area that nearly all narrow checks are about, the one asked rarest first; empty for none."""
     if any(one.lifeless for one in sights):
         return ""
-    told = {place: one.about for place, one in seen.items() if one.about}
-    met = [[told.get((one.result.profile, key), frozenset()) for key in one.blamed] for one in sights]
+    met = [[seen.get((one.result.profile, key), Seen()).about for key in one.blamed] for one in sights]
     blamed = [about for abouts in met for about in abouts]
     if blamed and all("streaming" in about for about in blamed):
         return "streaming"
@@ -189,14 +188,16 @@ def _subject(
         for one, abouts in zip(sights, met, strict=True)
         if abouts and one.result.area not in OF_EVERYTHING and one.result.check not in EVERY_ANSWER
     ]
-    meets = Counter(area for abouts in narrow for area in abouts)
+    meets, hit = _tally(narrow), _tally(blamed)
+    asked = _tally(one.about for one in seen.values())
     least = SLIGHT * max(share.values(), default=0.0)
     near = [area for area in meets if meets[area] >= NEARLY * len(narrow) and share.get(area, 0.0) >= least]
-    asked, hit = (
-        Counter(area for one in told.values() for area in one),
-        Counter(a for one in blamed for a in one),
-    )
     return max(near, key=lambda area: hit[area] ** 2 / asked[area], default="")
+
+
+def _tally(abouts: Iterable[frozenset[str]]) -> Counter[str]:
+    """How many are about each area."""
+    return Counter(area for about in abouts for area in about)
 
 
 def _route(sights: Sequence[_Sight], share: Mapping[str, float], seen: Mapping[tuple[str, str], Seen]) -> str:

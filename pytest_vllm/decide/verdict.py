@@ -179,7 +179,7 @@ def decide(
         return Decision(Answer.UNDECIDED, why, counts, failed, undecided)
     if not decided:
         return Decision(*_unchecked(len(rows), own), counts, failed, undecided)
-    why = f"{decided} check{'' if decided == 1 else 's'} decided, none failed"
+    why = f"{_checks(decided)} decided, none failed"
     beside = f"; {_own(own.passed)} passed" if own.passed else ""
     return Decision(Answer.GO, why + beside, counts, failed, undecided)
 
@@ -278,6 +278,6 @@ def _own(count: int) -> str:
     return f"{count} own {'test' if count == 1 else 'tests'}"
 
 
-def _checks(count: int, level: str) -> str:
+def _checks(count: int, level: str = "") -> str:
     noun = "check" if count == 1 else "checks"
     return f"{count} {level} {noun}".replace("  ", " ")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_vllm.declare.jsonlines import json_lines
 from pytest_vllm.wire.recording import NotRun, Recording, Undecided
 
 if TYPE_CHECKING:
@@ -120,13 +121,7 @@ class Score:
 def read_questions(path: Path) -> list[dict[str, Any]]:
     """The questions of a file, each with an `id`. Raises ValueError naming the line that is wrong."""
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise ValueError(f"{path}:{number}: not JSON: {error}") from None
+    for number, row in json_lines(path):
         if not isinstance(row, dict) or not isinstance(row.get("input"), str | list):
             shape = "an object with `input`, a text or chat messages"
             raise ValueError(f"{path}:{number}: a question is {shape}")  # noqa: TRY004 - a file's fault

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pytest_vllm.declare.jsonlines import json_lines, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,17 +156,9 @@ def declared_cases(name: str, rows: Sequence[Mapping[str, Any]] | Path) -> tuple
 
 
 def _rows_of(path: Path) -> Any:
-    text = path.read_text("utf-8")
-    if path.suffix != ".jsonl":
-        return _parsed(text, str(path))
-    return [_parsed(line, f"{path}:{at}") for at, line in enumerate(text.splitlines(), 1) if line.strip()]
-
-
-def _parsed(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"{where}: not JSON: {error}") from None
+    if path.suffix == ".jsonl":
+        return [row for _, row in json_lines(path)]
+    return parsed(path.read_text("utf-8"), str(path))
 
 
 def key_of(id: str, case_ids: Sequence[str] = ()) -> str:  # noqa: A002

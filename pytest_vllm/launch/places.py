@@ -56,13 +56,19 @@ def fitting(steps: Sequence[str], place: Place) -> tuple[str, ...]:
     return tuple(fit) or tuple(steps)
 
 
+def suited(error: BootError, launcher: str) -> BootError:
+    """The same error, its steps those of its launcher."""
+    error.try_ = fitting(error.try_, place_named(launcher))
+    return error
+
+
 @contextmanager
 def suiting(launcher: str) -> Iterator[None]:
     """Let the error of a start name the steps of its launcher."""
     try:
         yield
     except BootError as error:
-        error.try_ = fitting(error.try_, place_named(launcher))
+        suited(error, launcher)
         raise
 
 

@@ -65,6 +65,7 @@ def cause_in(number: int, text: str) -> Found | None:
 
 
 def matches(number: int, line: str, *, ran: bool) -> Iterator[Found]:
+    """The first cause whose words a line holds, if any; where a server ran, none of what starts one."""
     for cause in causes():
         if cause.daemon and ran:
             continue

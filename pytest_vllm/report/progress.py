@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Protocol, Self
 
 from pytest_vllm.report.terminal import phase_line, probe_text
-from pytest_vllm.report.text import PLAIN, Style, clip, printable, wrap
+from pytest_vllm.report.text import PLAIN, Style, clip, nouns, printable, wrap
 from pytest_vllm.report.text import clock as clock_text
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Progress:
         with self._lock:
             if self._label != "record":
                 self.phase("record")
-            text = f"{done} of {total} exchange{'' if total == 1 else 's'}"
+            text = f"{done} of {total} {nouns(total, 'exchange')}"
             if done >= total:
                 self.done(text)
             else:

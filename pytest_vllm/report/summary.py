@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.verdict import Verdict
-from pytest_vllm.report.text import clock, listed
+from pytest_vllm.report.text import clock, listed, nouns
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -102,7 +102,7 @@ def phase_text(phase: Phase) -> str:
     detail = phase.detail
     known = []
     if "exchanges" in detail:
-        known.append(f"{detail['exchanges']} exchange{'' if detail['exchanges'] == 1 else 's'}")
+        known.append(f"{detail['exchanges']} {nouns(detail['exchanges'], 'exchange')}")
     if "concurrency" in detail:
         known.append(f"{detail['concurrency']} at once")
     if phase.seconds >= 1 and isinstance(detail.get("bound_seconds"), int | float):

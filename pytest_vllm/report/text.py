@@ -137,7 +137,12 @@ def clock(seconds: float) -> str:
 
 def count(number: int, noun: str, plural: str = "") -> str:
     """`1 event`, `14 events`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    return f"{number:,} {nouns(number, noun, plural)}"
+
+
+def nouns(number: int, noun: str, plural: str = "") -> str:
+    """`event` or `events`, whichever goes with a number."""
+    return noun if number == 1 else plural or noun + "s"
 
 
 def ruled(title: str, width: int) -> str:

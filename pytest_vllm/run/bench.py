@@ -20,6 +20,7 @@ from pytest_vllm.measure.run import TRIES, perform, speed_of
 from pytest_vllm.measure.swarm.crew import Crew
 from pytest_vllm.measure.workload import Workload, with_files
 from pytest_vllm.profile.derived import figures_of
+from pytest_vllm.report.text import nouns
 from pytest_vllm.run.aside import Latest
 from pytest_vllm.wire.recording import NotRun, Undecided
 from pytest_vllm.wire.redact import Redactor
@@ -105,10 +106,7 @@ def measure_all(
                 left, weights = left - min(found.seconds, share), max(weights - one.spec.weight, 1e-9)
     spent = sum(one.seconds for one in done.values())
     requests = sum(len(one.samples) for one in done.values())
-    made = ", ".join(
-        f"{number} {noun}{'' if number == 1 else 's'}"
-        for number, noun in ((len(plan), "measurement"), (requests, "request"))
-    )
+    made = f"{len(plan)} {nouns(len(plan), 'measurement')}, {requests} {nouns(requests, 'request')}"
     progress.done(f"{made}, {spent:.3g} s of load scored")
     told = {"stopped": stopped} if stopped else {}
     return {

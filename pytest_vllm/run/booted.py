@@ -15,7 +15,7 @@ from pytest_vllm.launch.diagnose import boot_error
 from pytest_vllm.launch.diagnosis import Sure, diagnose
 from pytest_vllm.launch.guard import guarded
 from pytest_vllm.launch.notable import startup_warnings
-from pytest_vllm.launch.places import fitting, place_named, suiting
+from pytest_vllm.launch.places import suited, suiting
 from pytest_vllm.launch.protocol import BootError, LaunchContext
 from pytest_vllm.launch.registry import launcher_for
 from pytest_vllm.launch.wait import wait_ready
@@ -88,9 +88,7 @@ class BootedServer:
         self.log.flush()
         ended = self.handle.exit()
         what = f"the server was ready, and ended{_status(ended)} at its first requests"
-        error = boot_error(what, self.handle.logs(), ended)
-        error.try_ = fitting(error.try_, place_named(self.profile.server.launcher))
-        return error
+        return suited(boot_error(what, self.handle.logs(), ended), self.profile.server.launcher)
 
     def replaced_by(self, handle: Handle) -> None:
         """Follow the log and the memory of a server that was started in its place."""

@@ -11,6 +11,7 @@ from .blocks import events, kind, streams
 SPEC = "anthropic:messages-streaming"
 NEEDS = ("messages", "stream")
 AREA = ("messages.",)
+SWITCHED = "fault:vllm-project/vllm/pull/50594"
 #: Block type -> the fields that its deltas are added to, with what they begin as.
 EMPTY: dict[str, dict[str, Any]] = {
     "text": {"text": ""},
@@ -90,16 +91,10 @@ def _empty(block: object) -> bool:
     return named and all(block.get(name) == value for name, value in begun.items())
 
 
-@check(
-    "messages.stream.thinking",
-    MUST,
-    spec="fault:vllm-project/vllm/pull/50594",
-    needs=("messages", "stream", "reasoning"),
-)
+@check("messages.stream.thinking", MUST, spec=SWITCHED, needs=(*NEEDS, "reasoning"))
 def test_thinking(messages_thinking: Recording, messages_thinking_stream: Recording) -> None:
     """A stream puts reasoning into a block of its own where the whole answer does."""
-    only_if(messages_thinking.status == 200, f"the switch is refused: {messages_thinking.text[:120]}")
-    whole = [block.get("type") for block in messages_thinking.ok.get("content") or ()]
+    whole = [block.get("type") for block in _switched(messages_thinking)]
     only_if(whole[:1] == ["thinking"], f"the whole answer is made of {whole}")
     begun = [one.get("content_block") or {} for one in events(messages_thinking_stream)]
     kinds = [block["type"] for block in begun if "type" in block]
@@ -108,20 +103,19 @@ def test_thinking(messages_thinking: Recording, messages_thinking_stream: Record
     assert kinds[0] == "thinking", f"the whole answer begins with thinking, the stream with {kinds[0]}"
 
 
-@check(
-    "messages.stream.thinking-said",
-    MUST,
-    spec="fault:vllm-project/vllm/pull/50594",
-    needs=("messages", "stream", "reasoning"),
-)
+@check("messages.stream.thinking-said", MUST, spec=SWITCHED, needs=(*NEEDS, "reasoning"))
 def test_thinking_said(messages_thinking: Recording, messages_thinking_stream: Recording) -> None:
     """A stream has words of reasoning where the whole answer has some."""
-    only_if(messages_thinking.status == 200, f"the switch is refused: {messages_thinking.text[:120]}")
-    blocks = messages_thinking.ok.get("content") or ()
-    whole = "".join(str(block.get("thinking") or "") for block in blocks).strip()
+    whole = "".join(str(block.get("thinking") or "") for block in _switched(messages_thinking)).strip()
     deltas = [one.get("delta") or {} for one in events(messages_thinking_stream)]
     streamed = "".join(str(delta.get("thinking") or "") for delta in deltas).strip()
     only_if(whole or streamed, "nothing was thought")
 
     assert streamed, f"none streamed, the whole answer reasons {whole[:80]!r}"
     assert whole, f"none in the whole answer, {streamed[:80]!r} in the stream"
+
+
+def _switched(whole: Recording) -> list[dict[str, Any]]:
+    """The blocks of a whole answer with reasoning switched on. Raises NotRun where the switch is refused."""
+    only_if(whole.status == 200, f"the switch is refused: {whole.text[:120]}")
+    return [*(whole.ok.get("content") or ())]

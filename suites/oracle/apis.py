@@ -54,7 +54,7 @@ def chat_or_completion(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
 
 def responses(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
     """Of OpenAI's Responses; a stream's text is that of its deltas."""
-    bodies = [part["response"] for part in parts if part.get("response")] if streams else list(parts)
+    bodies = response_objects(parts, streams)
     last = bodies[-1]
     ended = [part["item"] for part in parts if part.get("type") == "response.output_item.done"]
     pieces = [part for part in parts if str(part.get("type", "")).endswith("text.delta")]
@@ -62,13 +62,12 @@ def responses(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
     calls = [item for item in last["output"] if item["type"] == "function_call"]
     content = _spoken([item for item in last["output"] if item["type"] == "message"])
     why = (last.get("incomplete_details") or {}).get("reason")
-    listed = [row for part in _parts(last["output"]) for row in part.get("logprobs") or ()]
     choice = Choice(
         spoken,
         content,
         tuple((c["name"], c["arguments"]) for c in calls),
         (why or last["status"],),
-        tuple(_tokens({"content": listed})),
+        tuple(_tokens({"content": listed_in(last)})),
     )
     pairs = zip((item.get("id") for item in ended), (i.get("id") for i in last["output"]), strict=False)
     return {
@@ -79,6 +78,16 @@ def responses(parts: Sequence[Any], streams: bool) -> dict[str, Any]:
         "choices": (choice,),
         "items": tuple(pairs) if streams else (),
     }
+
+
+def response_objects(parts: Sequence[Any], streams: bool) -> list[dict[str, Any]]:
+    """The response, whole; of a stream as often as its events hold it, the last one at its end."""
+    return [part["response"] for part in parts if part.get("response")] if streams else list(parts)
+
+
+def listed_in(response: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a response lists for the tokens of its texts."""
+    return [row for part in _parts(response["output"]) for row in part.get("logprobs") or ()]
 
 
 def messages(parts: Sequence[Any], streams: bool) -> dict[str, Any]:

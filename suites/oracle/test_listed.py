@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import MUST, Recordings, check, listed, observe, only_if
 
 from .answers import CHAT, COMPLETIONS, RESPONSES, answer_of, answers
+from .apis import listed_in, response_objects
 from .test_texts import SPECIAL, TORN
 from .ties import SAME
 
@@ -25,9 +26,8 @@ BY_ID = "token_id:"
 @check("oracle.listed.value", MUST, spec="fault:vllm-project/vllm/pull/29216", exchanges=["*"])
 def test_value(vllm_recordings: Recordings) -> None:
     """A token has the log probability that its entry among the candidates has."""
-    asked = [one for one in vllm_recordings.of("") if answer_of(one)]
-    rows = [(one.key, row) for one in _scored(vllm_recordings) for row in _entries(one)]
-    rows += [(one.key, row) for one in asked if one.request.path == RESPONSES for row in _responded(one)]
+    asked = [*_scored(vllm_recordings), *_read(vllm_recordings, RESPONSES)]
+    rows = [(one.key, row) for one in asked for row in _entries(one)]
     only_if(rows, "no answer of chat or responses lists candidates")
     observe("tokens with candidates", len(rows))
     wrong = [f"{key}: {fault}" for key, row in rows if (fault := _fault(row))]
@@ -93,23 +93,23 @@ def _parsed(one: Answer) -> bool:
     return one.path == CHAT and one.streams and bool(one.asked.get("tools"))
 
 
+def _read(recordings: Recordings, path: str) -> list[Recording]:
+    return [one for one in recordings.of("") if one.request.path == path and answer_of(one)]
+
+
 def _scored(recordings: Recordings) -> list[Recording]:
-    asked = [one for one in recordings.of("") if one.request.path == CHAT and answer_of(one)]
+    asked = _read(recordings, CHAT)
     return [one for one in asked if one.request.json.get("logprobs") and one.request.json.get("top_logprobs")]
 
 
 def _entries(one: Recording) -> Iterator[dict[str, Any]]:
+    """What an answer of chat lists for its tokens, or a response at its end."""
+    if one.request.path == RESPONSES:
+        yield from listed_in(response_objects(one.bodies, one.request.streams)[-1])
+        return
     for body in one.bodies:
         for choice in body.get("choices") or ():
             yield from ((choice.get("logprobs") or {}).get("content")) or ()
-
-
-def _responded(one: Recording) -> Iterator[dict[str, Any]]:
-    """What a response lists for the tokens of its texts, at its end."""
-    bodies = [body.get("response") if one.request.streams else body for body in one.bodies]
-    for item in ((bodies[-1] or {}).get("output") or ()) if bodies else ():
-        for part in item.get("content") or ():
-            yield from part.get("logprobs") or ()
 
 
 def _fault(row: dict[str, Any]) -> str:

@@ -55,11 +55,6 @@ DRAWING: dict[str, dict[str, Any]] = {
     "drawn": {"temperature": 1.0},
     "seeded": {"temperature": 1.0, "seed": 11},
 }
-SAMPLING: dict[str, dict[str, Any]] = {
-    "none": {},
-    "narrow": {"top_k": 20, "top_p": 0.9},
-    "penalised": {"presence_penalty": 0.5, "frequency_penalty": 0.5, "repetition_penalty": 1.1},
-}
 #: Candidates for each token.
 CANDIDATES = 4
 #: Enough for any of the constraints, in tokens.
@@ -183,7 +178,7 @@ def _adapter(models: Recording) -> str:
 
 def _request(server: Server, row: Case) -> Request:
     body: dict[str, Any] = {"max_tokens": int(row["output"]), "ignore_eos": True, **DRAWING[row["drawing"]]}
-    body |= SAMPLING[row["sampling"]]
+    body |= engine.SAMPLING[row["sampling"]]
     if row["report"] == "logprobs" and server.can("logprobs"):
         chats = row["route"] == "chat"
         body |= {"logprobs": True, "top_logprobs": CANDIDATES} if chats else {"logprobs": CANDIDATES}

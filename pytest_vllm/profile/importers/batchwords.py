@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.posixlines import parted_at, posix, short, starts, unredirected
+from pytest_vllm.profile.importers.posixlines import (
+    PROGRAM,
+    parted_at,
+    posix,
+    short,
+    starts,
+    unredirected,
+    within_wsl,
+)
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
@@ -27,15 +35,11 @@ _DEFAULTED = re.compile(
 _COMMENT = re.compile(r"@?(?:rem\b|::)", re.IGNORECASE)
 _NAMED = re.compile(r"%%|%(~\w*\d|\w+)%?|!(\w+)!")
 _STARTS = re.compile(
-    r"@?(?:call\s+)?(?=(?:\S*[\\/])?(?:docker|podman|nerdctl|vllm|python[\d.]*|uv|uvx|wsl)(?:\.exe)?\s)",
+    rf"@?(?:call\s+)?(?={PROGRAM}\s)",
     re.IGNORECASE,
 )
 _ENDING = r"\s*\d?>{1,2}\s*&?\S+|\s&&?\s.*"
 _DOUBLED = "two quotes within quotes are not the same to all programs of Windows"
-_WSL = re.compile(
-    r"wsl(?:\.exe)?\s+(?:(?:-d|--distribution|-u|--user|--cd)\s+\S+\s+)*(?:(?:-e|--exec|--)\s+)?",
-    re.IGNORECASE,
-)
 
 
 def batch_lines(origin: Origin, lines: Lines) -> None:
@@ -104,7 +108,7 @@ def _statement(origin: Origin, lines: Lines, known: dict[str, Word], bare: str, 
     if setting := _SET.fullmatch(bare):
         _set(origin, lines, known, setting, line)
     elif (found := _STARTS.match(bare)) is not None:
-        command = _WSL.sub("", bare[found.end() :], count=1)
+        command = within_wsl(bare[found.end() :])
         lines.add(line, " ".join(posix(one) for one in _words(command, origin, known)))
     elif bare and not _QUIET.match(bare):
         lines.left.append((line, short(bare)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import read_as
 from pytest_vllm.profile.importers.origin import ImportProblem
-from pytest_vllm.profile.importers.pick import SERVICE, Candidate, parted, pick
+from pytest_vllm.profile.importers.pick import SERVICE, Candidate, parted, pick, runs_several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.draft import Draft
     from pytest_vllm.profile.importers.origin import Origin
     from pytest_vllm.profile.importers.yamlnodes import Node
-
-_SEVERAL = " run vLLM: "
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ def serving(parts: Sequence[Part]) -> tuple[list[tuple[Part, str]], list[tuple[P
         try:
             draft = read_as(one.origin, one.kind, None)
         except ImportProblem as problem:
-            if _SEVERAL in str(problem):
+            if runs_several(problem):
                 found.append((one, ""))
             else:
                 faults.append((one, problem))
@@ -72,7 +70,7 @@ def read_part(
     try:
         return read_as(part.origin, part.kind, inner or None), part
     except ImportProblem as problem:
-        if inner or _SEVERAL not in str(problem):
+        if inner or not runs_several(problem):
             raise
         text = problem.what.replace(f"{SERVICE}=NAME", f"{SERVICE}={part.name}/NAME")
         raise origin.problem(part.line, f"{what} {part.name}: {text}") from problem

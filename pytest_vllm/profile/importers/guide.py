@@ -10,6 +10,7 @@ from pytest_vllm.profile.importers import KINDS
 from pytest_vllm.profile.importers.embedded import Part, read_part, serving
 from pytest_vllm.profile.importers.looks import OTHERS
 from pytest_vllm.profile.importers.origin import ImportProblem
+from pytest_vllm.profile.importers.pick import runs_none
 from pytest_vllm.profile.importers.recognised import kind_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def read_guide(origin: Origin, service: str | None) -> Draft:
     """The server of the block that starts vLLM. Raises ImportProblem for none, and for a choice."""
     parts = _blocks(origin)
     found, faults = serving(parts)
-    telling = [(part, problem) for part, problem in faults if "no command runs vLLM here" not in str(problem)]
+    telling = [(part, problem) for part, problem in faults if not runs_none(problem)]
     if not found and telling:
         raise telling[0][1]
     if not found:

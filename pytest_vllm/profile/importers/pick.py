@@ -12,7 +12,7 @@ from pytest_vllm.profile.words import unknown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.origin import ImportProblem, Origin
 
 SERVICE = "--vllm-service"
 _LONGEST = 60
@@ -113,3 +113,13 @@ def pick(
             candidates[0].line, f"{len(names)} {what}s run vLLM: {places}", f"say which: {SERVICE}=NAME"
         )
     return 0
+
+
+def runs_none(problem: ImportProblem) -> bool:
+    """Whether a problem is that no command of a script runs vLLM, as `pick` says it."""
+    return "no command runs vLLM here" in str(problem)
+
+
+def runs_several(problem: ImportProblem) -> bool:
+    """Whether a problem is that several run vLLM and nobody said which, as `pick` says it."""
+    return " run vLLM: " in str(problem)

@@ -6,6 +6,12 @@ import re
 import shlex
 from dataclasses import dataclass, field
 
+#: A program that may start a server, as Windows names it.
+PROGRAM = r"(?:\S*[\\/])?(?:docker|podman|nerdctl|vllm|python[\d.]*|uv|uvx|wsl)(?:\.exe)?"
+_WSL = re.compile(
+    r"wsl(?:\.exe)?\s+(?:(?:-d|--distribution|-u|--user|--cd)\s+\S+\s+)*(?:(?:-e|--exec|--)\s+)?",
+    re.IGNORECASE,
+)
 #: A word in pieces: a text, or a name whose value is not known with what has to be said of it.
 Piece = str | tuple[str, str]
 Word = list[Piece]
@@ -77,6 +83,11 @@ def parted_at(text: str, signs: str, quotes: str) -> list[str]:
                 continue
         at += 1
     return [one for one in (*found, text[start:]) if one.strip()]
+
+
+def within_wsl(text: str) -> str:
+    """A command as Linux gets it: without the `wsl` before it."""
+    return _WSL.sub("", text, count=1)
 
 
 def unredirected(text: str, ending: str) -> str:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.posixlines import parted_at, posix, short, starts, unredirected
+from pytest_vllm.profile.importers.posixlines import (
+    PROGRAM,
+    parted_at,
+    posix,
+    short,
+    starts,
+    unredirected,
+    within_wsl,
+)
 
 if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
@@ -18,14 +26,10 @@ _QUIET = re.compile(
 )
 _ASSIGNED = re.compile(r"(?:\[[\w.\[\]]+\]\s*)?\$(env:)?(\w+)\s*(\+?=)\s*(?!=)([\s\S]*)")
 _COMMAND = re.compile(
-    r"(?:&\s*)?(?=[\"']?(?:\S*[\\/])?(?:docker|podman|nerdctl|vllm|python[\d.]*|uv|uvx|wsl)(?:\.exe)?[\"']?\s)",
+    rf"(?:&\s*)?(?=[\"']?{PROGRAM}[\"']?\s)",
     re.IGNORECASE,
 )
 _ENDING = r"\s*\|\s*(?:Out-Null|Tee-Object\b.*)|\s*\d?>{1,2}&?\s*\S+|\s*;"
-_WSL = re.compile(
-    r"wsl(?:\.exe)?\s+(?:(?:-d|--distribution|-u|--user|--cd)\s+\S+\s+)*(?:(?:-e|--exec|--)\s+)?",
-    re.IGNORECASE,
-)
 _PARAMETER = re.compile(
     r"\$(\w+)\s*(?:=\s*(\"[^\"]*\"|'[^']*'|[\d.]+|\$true|\$false))?\s*(?:,|\)|$)", re.IGNORECASE
 )
@@ -130,7 +134,7 @@ class _Script:
     def _command(self, line: int, text: str) -> None:
         bare = unredirected(text, _ENDING)
         bare = re.sub(r"^&\s*", "", bare)
-        words = [self._passed(line, one) for one in self.words(_WSL.sub("", bare, count=1))]
+        words = [self._passed(line, one) for one in self.words(within_wsl(bare))]
         self.lines.add(line, " ".join(posix(one) for one in words))
 
     def _passed(self, line: int, word: Word) -> Word:

@@ -15,6 +15,7 @@ from pytest_vllm.profile.importers.embedded import Part, read_part, script_of, s
 from pytest_vllm.profile.importers.gpunames import hardware_named
 from pytest_vllm.profile.importers.looks import OTHERS
 from pytest_vllm.profile.importers.marks import unrun
+from pytest_vllm.profile.importers.pick import runs_none
 from pytest_vllm.profile.importers.yamlnodes import Node, documents
 from pytest_vllm.profile.secrets import secret_name
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
 _FILLED_IN = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
-_NONE = "no command runs vLLM here"
 _PORT = 5800
 #: What SkyPilot calls a GPU whose memory its name leaves out.
 _SKY = {"a100": "a100-40", "v100": "v100-16"}
@@ -151,7 +151,7 @@ def _one(origin: Origin, tasks: Sequence[Task], service: str | None, what: str, 
     parts = [one for one in parts if re.search("vllm|api_server", one.origin.text)]
     found, faults = serving(parts)
     asked = next((problem for part, problem in faults if part.name == service), None)
-    telling = [problem for _, problem in faults if _NONE not in str(problem)]
+    telling = [problem for _, problem in faults if not runs_none(problem)]
     if asked or (telling and not found):
         raise asked or telling[0]
     if not found:
