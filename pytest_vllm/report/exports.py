@@ -12,18 +12,13 @@ import json
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.openmetrics.exposition import generate_latest
-from prometheus_client.registry import Collector
-
 from pytest_vllm.decide.verdict import Family, Verdict
 from pytest_vllm.profile.sarif import location, log, result
+from pytest_vllm.wire.metrics import Gauge
+from pytest_vllm.wire.metrics import openmetrics as written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from prometheus_client import Metric
+    from collections.abc import Mapping
 
 #: What a verdict is in SARIF; of the others nothing is listed.
 LEVELS = {Verdict.FAIL: "error", Verdict.UNDECIDED: "warning", Verdict.ADVISORY: "note"}
@@ -62,39 +57,35 @@ def _found(row: Mapping[str, Any], names: list[str], origin: str) -> dict[str, A
 
 def openmetrics(document: Mapping[str, Any]) -> str:
     """The answer, verdicts and times as OpenMetrics text, for a node exporter's folder of text files."""
-    registry = CollectorRegistry()
-    registry.register(_Families(document))
-    text: str = generate_latest(registry).decode()  # type: ignore[no-untyped-call]
-    return text
-
-
-class _Families(Collector):
-    """What a run gave, as a collector of prometheus_client takes it."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self.document = document
-
-    def collect(self) -> Iterator[Metric]:
-        """A gauge for each."""
-        run, profiles = self.document["run"], self.document["profiles"]
-        go = _gauge("go", "Whether the answer is GO.", "profile", "answer", "simulated")
-        checks = _gauge("checks", "Checks by verdict.", "profile", "verdict")
-        boot = _gauge("boot_seconds", "From the start of the server until it answered.", "profile")
-        for one in profiles:
-            labels = [one["name"], one["answer"], str(one["simulated"]).lower()]
-            go.add_metric(labels, int(one["answer"] == "GO"))
-            boot.add_metric([one["name"]], one["boot_seconds"])
-            for verdict, number in one["counts"].items():
-                checks.add_metric([one["name"], verdict], number)
-        whole = _gauge("run_seconds", "From the start of the run to its answer.")
-        whole.add_metric([], run["seconds"])
-        began = _gauge("started_timestamp_seconds", "When the run began, since the epoch.")
-        began.add_metric([], dt.datetime.fromisoformat(run["started"]).timestamp())
-        yield from (go, checks, boot, whole, began)
-
-
-def _gauge(name: str, words: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"pytest_vllm_{name}", words, labels=labels)
+    run, profiles = document["run"], document["profiles"]
+    answers = [
+        (
+            {
+                "profile": one["name"],
+                "answer": one["answer"],
+                "simulated": str(one["simulated"]).lower(),
+            },
+            int(one["answer"] == "GO"),
+        )
+        for one in profiles
+    ]
+    checks = [
+        ({"profile": one["name"], "verdict": verdict}, number)
+        for one in profiles
+        for verdict, number in one["counts"].items()
+    ]
+    boots = [({"profile": one["name"]}, one["boot_seconds"]) for one in profiles]
+    started = dt.datetime.fromisoformat(run["started"]).timestamp()
+    gauges = (
+        Gauge("pytest_vllm_go", "Whether the answer is GO.", answers),
+        Gauge("pytest_vllm_checks", "Checks by verdict.", checks),
+        Gauge("pytest_vllm_boot_seconds", "From the start of the server until it answered.", boots),
+        Gauge("pytest_vllm_run_seconds", "From the start of the run to its answer.", [({}, run["seconds"])]),
+        Gauge(
+            "pytest_vllm_started_timestamp_seconds", "When the run began, since the epoch.", [({}, started)]
+        ),
+    )
+    return written(gauges)
 
 
 def badge(document: Mapping[str, Any]) -> str:

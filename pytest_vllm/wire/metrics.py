@@ -1,6 +1,6 @@
-"""Reads Prometheus text, as far as a verifier needs it: families, samples, sums and deltas.
+"""Reads Prometheus text, as far as a verifier needs it: families, samples, sums and deltas; writes gauges.
 
-The parsing is prometheus_client's. Nothing of ours is imported here.
+Parsing and writing are prometheus_client's. Nothing of ours is imported here.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from prometheus_client import Metric
 
@@ -95,3 +99,38 @@ class Metrics:
         """How much the sum grew since `before`; a name that `before` lacks counts as zero there."""
         now = self.value(name, **labels)
         return None if now is None else now - (before.value(name, **labels) or 0.0)
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """A family to be written.
+
+    Args:
+        name: with the unit at its end, such as `_seconds`.
+        words: what it is.
+        samples: labels and value of each.
+    """
+
+    name: str
+    words: str
+    samples: Sequence[tuple[Mapping[str, str], float]]
+
+
+class _Gauges(Collector):
+    def __init__(self, gauges: Sequence[Gauge]) -> None:
+        self._gauges = gauges
+
+    def collect(self) -> Iterator[Metric]:
+        for one in self._gauges:
+            family = GaugeMetricFamily(one.name, one.words)
+            for labels, value in one.samples:
+                family.add_sample(one.name, dict(labels), value)
+            yield family
+
+
+def openmetrics(gauges: Sequence[Gauge]) -> str:
+    """Gauges as OpenMetrics text."""
+    registry = CollectorRegistry()
+    registry.register(_Gauges(gauges))
+    text: str = generate_latest(registry).decode()  # type: ignore[no-untyped-call]
+    return text

@@ -80,6 +80,13 @@ def final(recording: Recording) -> Body:
     return response if isinstance(response, dict) else {}
 
 
+def objects(recording: Recording) -> list[Body]:
+    """The response, whole; of a stream as often as its events hold it."""
+    if not recording.request.streams:
+        return [recording.ok]
+    return [event["response"] for event in events(recording) if event.get("response")]
+
+
 def items(response: Body, wanted: str = "") -> list[Body]:
     """The output items of a response, of one type or all."""
     found = response.get("output")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import SHOULD, Recordings, check, listed, only_if
 
-from ..oracle.apis import response_objects  # noqa: TID252 - suites lie together
+from .items import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ def _faults(one: Recording) -> Iterator[str]:
     sent = dict(one.request.json)
     if sent.get("temperature") == 0:
         sent.pop("top_p", None)  # a greedy answer draws nothing, and vLLM says so
-    for body in response_objects(one.bodies, one.request.streams):
+    for body in objects(one):
         for name in REPEATED:
             if (
                 body.get(name) is not None
