@@ -15,7 +15,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_vllm.measure.held import left, touches
+from pytest_vllm.measure.held import left, length, touches
 from pytest_vllm.measure.statistics import Interval, mean_interval, median_interval, steady_interval
 
 if TYPE_CHECKING:
@@ -96,6 +96,20 @@ def singles(measured: Measured, name: str, kind: str = "") -> list[float]:
         return [after - before for before, after in pairs if not touches(before, after, measured.held)]
     found = (getattr(one, name) for one in measured.scored(kind) if not _held(measured, one, name))
     return [value for value in found if value is not None]
+
+
+def waits(measured: Measured, kind: str = "") -> list[tuple[float, float]]:
+    """How long requests of the window waited for their first token: at least, and at most.
+
+    Between the two lies the time in which the client was held up: whether the server went on in it or stood
+    still too, as on the same machine, is not known.
+    """
+    found = []
+    for one in measured.scored(kind):
+        if one.ttft is not None:
+            free = length(left((one.intended, one.deltas[0]), measured.held))
+            found.append((free, one.ttft))
+    return found
 
 
 def _held(measured: Measured, sample: Sample, name: str) -> bool:

@@ -266,6 +266,14 @@ class Measured:
         """Every single value of a figure in the window: `ttft`, `tpot`, `itl`, `e2e`, `queued`."""
         return estimates.singles(self, name, kind)
 
+    def waits(self, kind: str = "") -> Sequence[tuple[float, float]]:
+        """Seconds to the first token of every request of the window, at least and at most.
+
+        Unlike `values` it leaves none out: a client that was held up for a second of a minute's wait still
+        says much about it.
+        """
+        return estimates.waits(self, kind)
+
     def percentile(self, name: str, share: float, kind: str = "") -> float:
         """A percentile of single values. Raises Undecided when there are none."""
         values = self.values(name, kind)

@@ -143,6 +143,15 @@ def test_a_request_counts_for_what_came_before_the_pause() -> None:
     assert list(found.values("e2e")) == []
 
 
+def test_a_wait_lies_between_what_was_looked_at_and_all_of_it() -> None:
+    """None is left out: a second of ten that nobody looked leaves nine that somebody did."""
+    waits = [Sample("a", at, at, at, [at + 10.0], at + 11.0, tokens=1) for at in (0.0, 20.0)]
+    found = Measured("x", LOAD, samples=tuple(waits), window=(0.0, 40.0), held=((4.0, 5.0), (9.5, 12.0)))
+
+    assert list(found.waits("a")) == [(8.5, 10.0), (10.0, 10.0)]
+    assert list(found.waits("b")) == []
+
+
 def lost(at: float, end: float, *, lost: bool = True) -> Sample:
     return Sample("a", at, at, None, [], end, status=0, error="it broke", lost=lost)
 

@@ -52,6 +52,8 @@ class Run:
         self.report: RecordingReport | None = None
         self.died: Callable[[], str] = str
         self.patience = QUICK
+        #: Seconds that late tokens are waited for.
+        self.grace = 0.05
         self.told: Callable[[], str] = str
 
     def on_done(self, one: Planned, recording: Recording, done: int, total: int) -> None:
@@ -84,7 +86,7 @@ class Run:
                 store=self.store,
                 on_done=self.on_done,
                 build=build,
-                scraper=Scraper(client, deadline=0.2, pause=0.0, grace=0.05),
+                scraper=Scraper(client, deadline=0.2, pause=0.0, grace=self.grace),
                 died=self.died,
                 patience=self.patience,
                 told=self.told,
@@ -207,7 +209,7 @@ def test_a_request_that_cannot_be_built_is_recorded_with_the_reason(record: Run)
 
     assert record.errors == {
         "a": "not sent: the model called no tool",
-        "b": "not sent: its request could not be built: KeyError: 'choices' (test_record.py:202)",
+        "b": "not sent: its request could not be built: KeyError: 'choices' (test_record.py:204)",
     }
 
 
@@ -252,6 +254,7 @@ def counted(text: str | None) -> list[str]:
 
 @pytest.mark.parametrize("lag", [0, 1, 4])
 def test_metrics_are_scraped_before_and_once_counted(record: Run, lag: int) -> None:
+    record.grace = 60.0  # longer than any machine takes for four scrapes
     report = record([planned("e"), planned("m", metrics=True), planned("n", metrics=True)], Counting(lag))
     first, second = record.store.get("m"), record.store.get("n")
 
