@@ -33,8 +33,11 @@ LOOKS = (0.12, 0.25, 0.4, 0.6, 0.8)
 TICK = 0.05
 #: Canaries under load, at most.
 CANARIES = 6
-#: How many times its budget a load may last, to make up for time in which this process was held up.
+#: How many times its budget a load may last: to make up for time in which this process was held up, and where
+#: a slow server has shown too little yet for any estimate.
 LONGEST = 3.0
+#: Shares of the budget between two questions whether there is enough for one.
+AGAIN = 0.05
 #: Seconds without a byte of any answer after which `/health` is asked too, and after which the load ends.
 DOUBTFUL, SILENT = 10.0, 30.0
 
@@ -116,6 +119,7 @@ class Load:
         self._coming = list(LOOKS) if self.workload.goals else []
         self._next_scrape = self._next_canary = 0.0
         self._read_before = 0
+        self._next_count = self._budget
         self._heard_at, self._bytes, self._doubted = 0.0, -1, False
 
     @property
@@ -254,10 +258,25 @@ class Load:
             share = self._coming.pop(0)
             if self._decided(share):
                 self.stopped = "decided"
-        if self.steady and (spent >= self._budget or now - self.steady >= LONGEST * self._budget):
+        if self._over(now, spent):
             self.stopped = self.stopped or "budget"
         elif self.sender.finished:
             self.stopped = self.stopped or "requests"
+
+    def _over(self, now: float, spent: float) -> bool:
+        """Whether its time is over: with goals not before each can be estimated, or thrice the time is."""
+        if not self.steady:
+            return False
+        if now - self.steady >= LONGEST * self._budget:
+            return True
+        if spent < self._next_count:
+            return False
+        self._next_count = spent + AGAIN * self._budget
+        if not self.workload.goals:
+            return True
+        self.sender.read()
+        seen = self._seen()
+        return all(seen.enough(goal.name, goal.kind) for goal in self.workload.goals)
 
     def _spent(self, now: float) -> float:
         """Seconds of the window so far in which the client was not held up; a simulator counts for itself."""
@@ -272,7 +291,12 @@ class Load:
         """Whether every goal is decided by what has ended; this look is paid for in any case."""
         self.sender.read()
         Spending(looks=self.looks).look(share)
-        seen = Measured(
+        seen = self._seen()
+        return all(settled(seen, goal) for goal in self.workload.goals)
+
+    def _seen(self) -> Measured:
+        """What was seen so far."""
+        return Measured(
             self.key,
             self.workload,
             self.speed,
@@ -283,7 +307,6 @@ class Load:
             looks=tuple(self.looks),
             held=self.sender.held,
         )
-        return all(settled(seen, goal) for goal in self.workload.goals)
 
     def _tell(self, spent: float) -> None:
         flying = self.sender.in_flight

@@ -221,6 +221,10 @@ class Measured:
             )
         return series.interval(Spending(looks=list(self.looks)).error if error is None else error)
 
+    def enough(self, name: str, kind: str = "") -> bool:
+        """Whether enough was seen of a figure to estimate it at all."""
+        return len(estimates.series(self, name, kind).values) >= LEAST
+
     def sure(self, name: str) -> Interval:
         """The estimate of a figure that nothing speaks against. Raises Undecided."""
         if doubt := self.doubt(name):

@@ -107,7 +107,8 @@ class Workload:
         rate: arrivals per second (open loop), Poisson; latency counts from the intended moment.
         trace: moments of arrival instead, seconds from the start.
         kinds: what is asked, mixed at random with a fixed seed.
-        seconds: scored at most so long.
+        seconds: scored at most so long; up to three times where goals are set and that was too short for any
+            estimate.
         requests: no more than so many; None: until the time is over or the goals are decided.
         warmup: requests before it, one at a time, not scored.
         goals: stop as soon as these are decided.

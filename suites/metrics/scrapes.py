@@ -38,12 +38,8 @@ class Traffic:
         """Read both scrapes."""
         self.key = recording.key
         self.before, self.after = parsed(recording.metrics_before), parsed(recording.metrics_after)
-        served = [self.grown("http_requests_total", handler=handler) for handler in self._handlers()]
-        need(sum(served) <= 1, f"{sum(served):.0f} requests came in meanwhile, so nothing can be told apart")
-
-    def _handlers(self) -> set[str]:
-        routes = {sample.labels.get("handler", "") for sample in self.after.named("http_requests_total")}
-        return {route for route in routes if route.startswith("/v1/") and route != "/v1/models"}
+        others = others_in(recording)
+        need(not others, others)
 
     def grown(self, name: str, **labels: str) -> float:
         """How much a value grew; a name that is not there did not."""
@@ -52,6 +48,17 @@ class Traffic:
     def has(self, name: str) -> bool:
         """Whether there is such a sample."""
         return self.after.value(name) is not None
+
+
+def others_in(recording: Recording) -> str:
+    """That others used the server while this exchange did, in words; empty when nobody did."""
+    before, after = parsed(recording.metrics_before), parsed(recording.metrics_after)
+    routes = {sample.labels.get("handler", "") for sample in after.named("http_requests_total")}
+    asked = [route for route in routes if route.startswith("/v1/") and route != "/v1/models"]
+    served = sum(after.delta(before, "http_requests_total", handler=route) or 0.0 for route in asked)
+    if served <= 1:
+        return ""
+    return f"{recording.key}: {served:.0f} requests came in meanwhile, so nothing can be told apart"
 
 
 def usage_of(recording: Recording) -> dict[str, int]:
