@@ -38,8 +38,6 @@ READ = 65_536
 IDLE = 3.0
 #: A body in chunks ends with these, also after trailers; three line ends are the content's own blank line.
 _BLANK, _CONTENT_S = b"\r\n\r\n", b"\r\n\r\n\r\n"
-#: A look that took longer than this had to wait: nothing was there before it.
-WAITED = 1e-4
 #: Seconds by which a look may come too late; after more the process was held up.
 HELD = 0.25
 _TIMESPEC = struct.Struct("qq")
@@ -234,12 +232,15 @@ class Driver:
         began = time.perf_counter()
         if began - self._woke > HELD:
             self.held.append((self._woke, began))
-        ready = self._selector.select(timeout)
+        ready = self._selector.select(0)
+        at_once = bool(ready)
+        if not at_once and timeout > 0:
+            ready = self._selector.select(timeout)
         woke = time.perf_counter()
         if woke - began > timeout + HELD:
             self.held.append((began, woke))
         # what was there at once may have come at any time since the last look
-        self._since, self._woke = woke if woke - began > WAITED else self._woke, woke
+        self._since, self._woke = self._woke if at_once else woke, woke
         for key, events in ready:
             connection = key.data
             if events & selectors.EVENT_WRITE:
