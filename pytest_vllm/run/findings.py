@@ -36,6 +36,8 @@ Probes = Mapping[str, Callable[["Findings"], Awaitable[Finding]]]
 
 #: How a token begins that is named by its id.
 _BY_ID = '"token_id:'
+#: The first log probability of an answer, where it is above zero.
+_SCORE = re.compile(r'"(?:logprob|token_logprobs)":\s*\[?\s*(\d+\.?\d*)')
 UNKNOWN = (404, 405, 501)
 _LACKS = re.compile(
     r"not support|unsupported|not enabled|chat template|does not have|no such|--enable|not found|multimodal",
@@ -61,7 +63,7 @@ class Findings:
         self.client, self.server, self.args, self.probes = client, server, args, probes
         self._lag = lag
         self._asked: dict[Any, asyncio.Task[Any]] = {}
-        self._names_by_id = False
+        self._names_by_id = self._logits = False
         #: Seconds for a trial, and what became of each.
         self.patience = TRIAL_SECONDS if server.kind.starts else ATTACHED_SECONDS
         self.answers: list[Recording] = []
@@ -90,6 +92,7 @@ class Findings:
         answer = await self.send(f"probe POST {path}", request)
         self.answers.append(answer)
         self._names_by_id = self._names_by_id or _BY_ID in answer.text
+        self._logits = self._logits or any(float(value) > 1 for value in _SCORE.findall(answer.text))
         return answer
 
     @property
@@ -98,6 +101,13 @@ class Findings:
         if self.args is not None:
             return bool(self.args.get("return-tokens-as-token-ids"))
         return self._names_by_id
+
+    @property
+    def logits(self) -> bool:
+        """Whether log probabilities are logits: as the server was told; if that is unknown, as they came."""
+        if self.args is not None:
+            return str(self.args.get("logprobs-mode", "")).endswith("_logits")
+        return self._logits
 
     @property
     def hung(self) -> list[Recording]:

@@ -95,7 +95,9 @@ async def probe(
         if described:
             described(await ask.get("/openapi.json"))
         drafts = bool(args.get("speculative-config")) or DRAFTED in metrics.text
-        return replace(server, capabilities=found, named_by_id=ask.named_by_id, drafts=drafts)
+        return replace(
+            server, capabilities=found, named_by_id=ask.named_by_id, logits=ask.logits, drafts=drafts
+        )
 
 
 async def _death(ended: Callable[[], BootError | None]) -> BootError | None:

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pytest_vllm.sim.check.sampling import Sampling
+    from pytest_vllm.sim.settings import Settings
 
 BANNED, FORCED = -50.0, 50.0
 UNLIKELY, FAR_DOWN = 0.004, 57
+#: What logits have beyond log probabilities.
+LOGITS = 21.5
 
 
 @dataclass
@@ -166,11 +169,21 @@ def _first_stop(text: str, checked: int, sampling: Sampling) -> tuple[int, str] 
     return None
 
 
-def logprobs(ids: list[int], position: int, number: int, tokens: Tokenizer, seed: int) -> dict[int, Any]:
+def logprobs(
+    ids: list[int], position: int, number: int, tokens: Tokenizer, settings: Settings
+) -> dict[int, Any]:
     """Log probabilities at one position, {id: (logprob, rank)}: the chosen token first, `number` in all.
 
-    Deterministic, at most zero, and the probabilities of the candidates stay below one.
+    Deterministic, at most zero, and the probabilities of the candidates stay below one; logits where the
+    server was told so.
     """
+    found = _chances(ids, position, number, tokens, settings.seed)
+    if not str(settings.args.get("logprobs_mode")).endswith("_logits"):
+        return found
+    return {id_: (round(chance + LOGITS, 6), rank) for id_, (chance, rank) in found.items()}
+
+
+def _chances(ids: list[int], position: int, number: int, tokens: Tokenizer, seed: int) -> dict[int, Any]:
     chosen = ids[position]
     rng = random.Random(  # noqa: S311 - repeatable, not secret
         f"{seed}/{position}/{chosen}/{ids[position - 1] if position else -1}"

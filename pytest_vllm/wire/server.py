@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
@@ -24,6 +25,10 @@ class Capability:
     how: str
 
 
+#: A log probability of zero, as rounding may leave it.
+ROUNDED = 1e-6
+
+
 @dataclass(frozen=True)
 class Server:
     """A booted vLLM server.
@@ -42,6 +47,7 @@ class Server:
         api_key: the key requests carry; never printed.
         models: every id that `/v1/models` lists.
         named_by_id: whether its log probabilities name tokens by their ids (`--return-tokens-as-token-ids`).
+        logits: whether its log probabilities are logits (`--logprobs-mode`).
         drafts: whether it decodes speculatively, by its arguments or, where nobody knows them, its metrics.
         access: what was said about the way to it: authorities, client certificate, proxy.
     """
@@ -59,6 +65,7 @@ class Server:
     api_key: str | None = field(default=None, repr=False)
     models: tuple[str, ...] = ()
     named_by_id: bool = False
+    logits: bool = False
     drafts: bool = False
     access: Access = field(default_factory=Access, repr=False)
 
@@ -71,6 +78,11 @@ class Server:
         """Whether the server has this capability."""
         capability = self.capabilities.get(name)
         return capability is not None and capability.present
+
+    def is_logprob(self, value: object) -> bool:
+        """Whether a value can be a log probability: finite, and zero at most unless logits are given."""
+        number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+        return number and (self.logits or value <= ROUNDED)  # type: ignore[operator]
 
     @property
     def api_only(self) -> bool:

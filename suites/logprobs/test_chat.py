@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import exp
 from typing import Any
 
-from pytest_vllm import MUST, Recording, Recordings, check, unexpected
+from pytest_vllm import MUST, Recording, Recordings, Server, check, only_if, unexpected
 
 SPEC = "openai:chat/object#choices-logprobs"
 NEEDS = ["chat", "logprobs"]
@@ -75,8 +75,9 @@ def test_taken_is_listed(logprobs_chat: Recording) -> None:
 
 
 @check("logprobs.chat.mass", MUST, spec=SPEC, needs=NEEDS)
-def test_mass(logprobs_chat: Recording) -> None:
+def test_mass(logprobs_chat: Recording, vllm_server: Server) -> None:
     """The candidates of a token have natural log probabilities: together at most 1."""
+    only_if(not vllm_server.logits, "its log probabilities are logits, as --logprobs-mode makes them")
     sums = [sum(exp(top["logprob"]) for top in entry["top_logprobs"]) for entry in _entries(logprobs_chat)]
 
     assert max(sums) <= 1.01, f"probabilities of the candidates add up to {max(sums):.3f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, Recordings, check, listed, observe, only_if
+from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
 from .answers import CHAT, COMPLETIONS, RESPONSES, answer_of, answers
 from .apis import listed_in, response_objects
@@ -24,13 +24,13 @@ BY_ID = "token_id:"
 
 
 @check("oracle.listed.value", MUST, spec="fault:vllm-project/vllm/pull/29216", exchanges=["*"])
-def test_value(vllm_recordings: Recordings) -> None:
+def test_value(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """A token has the log probability that its entry among the candidates has."""
     asked = [*_scored(vllm_recordings), *_read(vllm_recordings, RESPONSES)]
     rows = [(one.key, row) for one in asked for row in _entries(one)]
     only_if(rows, "no answer of chat or responses lists candidates")
     observe("tokens with candidates", len(rows))
-    wrong = [f"{key}: {fault}" for key, row in rows if (fault := _fault(row))]
+    wrong = [f"{key}: {fault}" for key, row in rows if (fault := _fault(row, vllm_server))]
 
     assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
 
@@ -112,17 +112,13 @@ def _entries(one: Recording) -> Iterator[dict[str, Any]]:
             yield from ((choice.get("logprobs") or {}).get("content")) or ()
 
 
-def _fault(row: dict[str, Any]) -> str:
+def _fault(row: dict[str, Any], server: Server) -> str:
     """How a token's value differs from its entries, or is none; empty where it is as it should be."""
     tops = row.get("top_logprobs") or ()
-    odd = [one.get("logprob") for one in (row, *tops) if not _is_logprob(one.get("logprob"))]
+    odd = [one.get("logprob") for one in (row, *tops) if not server.is_logprob(one.get("logprob"))]
     if odd:
         return f"{row.get('token')!r} has {odd[0]!r}, which is no log probability"
     own, value = [top["logprob"] for top in tops if top.get("token") == row.get("token")], row["logprob"]
     if not own or any(abs(value - other) <= SAME for other in own):
         return ""
     return f"{row['token']!r} has {value}, listed with {own[0]}"
-
-
-def _is_logprob(value: object) -> bool:
-    return isinstance(value, int | float) and value <= SAME

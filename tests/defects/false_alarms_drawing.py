@@ -123,17 +123,17 @@ DIMENSIONS: dict[str, list[Option]] = {
     "batch": _each("max-num-batched-tokens", 512, 16384, only=GENERATES),
     "eager": _each("enforce-eager", True),
     "scheduling": _each("scheduling-policy", "priority"),
+    # what opens a server to anybody is no setting of a healthy one: templates of requests, development routes
     "house": [
         Option({"disable-fastapi-docs": True}),
         Option({"enable-server-load-tracking": True}),
         Option({"exclude-tools-when-tool-choice-none": True}, only=CHATS),
-        Option({"trust-request-chat-template": True}, only=CHATS),
         Option({"allow-credentials": True}),
         Option({"kv-cache-dtype": "fp8"}, only=GENERATES),
-        Option({}, {"VLLM_SERVER_DEV_MODE": "1"}),
         Option({}, {"VLLM_ENABLE_RESPONSES_API_STORE": "1"}, only=CHATS),
         Option({}, {"VLLM_DEBUG_LOG_API_SERVER_RESPONSE": "1"}),
     ],
+    "scores": _each("logprobs-mode", "raw_logits", "processed_logprobs", only=GENERATES),
     "cache": _each("num-gpu-blocks-override", 2100, 4000, only=GENERATES),
 }
 

@@ -233,7 +233,7 @@ def chat_logprobs(request: ChatRequest, output: Output, begin: int, end: int) ->
     as_id = request.server.settings.args.get("return_tokens_as_token_ids") if as_id is None else as_id
     content = []
     for position in range(begin, end):
-        found = logprobs(output.ids, position, wanted, tokens, request.server.settings.seed)
+        found = logprobs(output.ids, position, wanted, tokens, request.server.settings)
         if sampling.logprob_token_ids:
             found |= {id_: (-12.5, 99) for id_ in sampling.logprob_token_ids if id_ not in found}
         chosen = output.ids[position]

@@ -188,7 +188,7 @@ class CompletionRequest:
         number = self.body.get("logprobs")
         if number is None:
             return None
-        tokens, seed = self.server.tokens, self.server.settings.seed
+        tokens, settings = self.server.tokens, self.server.settings
         rows: list[tuple[list[int], int]] = []
         if self.echo and begin == 0:
             rows += [(prompt, position) for position in range(len(prompt))]
@@ -201,7 +201,7 @@ class CompletionRequest:
             if self.as_ids:
                 text = f"token_id:{ids[position]}"
             first = ids is prompt and position == 0
-            found = logprobs(ids, position, tokens.size if number == -1 else number, tokens, seed)
+            found = logprobs(ids, position, tokens.size if number == -1 else number, tokens, settings)
             made["text_offset"].append(offset)
             made["tokens"].append(text)
             made["token_logprobs"].append(None if first else found[ids[position]][0])

@@ -22,9 +22,7 @@ def prompt_logprobs(
     texts = tokens.pieces(prompt, skip_specials=False)
     entries: list[dict[str, Any] | None] = [None]
     for position in range(1, len(prompt)):
-        found = logprobs(
-            prompt, position, tokens.size if number == -1 else number, tokens, server.settings.seed
-        )
+        found = logprobs(prompt, position, tokens.size if number == -1 else number, tokens, server.settings)
         entries.append(
             {
                 str(id_): {
