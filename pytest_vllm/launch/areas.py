@@ -30,6 +30,9 @@ FRONT = "fault-in-front-end"
 #: Errors that say what the surroundings did, wherever they were raised.
 _OUTSIDE = re.compile(r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|ExceptionGroup")
 
+_OF_VLLM = re.compile(r"(?:-packages/|^/?)vllm/")
+_REQUEST = re.compile(r"/vllm/(?:entrypoints|renderers|tool_parsers|parser|reasoning)/")
+
 #: Programs that ask a server, or build a package: what they raise is not of a server.
 _CLIENT = re.compile(
     r"-packages/(?:openai|anthropic|litellm|langchain\w*|llama_index|ollama|aiohttp/client\w*|locust"
@@ -79,9 +82,15 @@ def fault_in(errors: Iterable[Raised], phase: str) -> tuple[Raised, Cause] | Non
         return None
     if any(_CLIENT.search(frame) for frame in one.frames[-3:]):
         return None
-    if phase == STARTED and one.process.startswith("APIServer"):
+    if phase == STARTED and (one.process.startswith("APIServer") or _of_a_request(one)):
         return None  # a request that it refused, or failed at: the server goes on
     return _named(one, phase)
+
+
+def _of_a_request(one: Raised) -> bool:
+    """Whether only the front end's code had to do with an error, whatever library it called."""
+    own = [frame for frame in one.frames if _OF_VLLM.search(frame)]
+    return bool(own) and all(_REQUEST.search(frame) for frame in own)
 
 
 def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:

@@ -18,7 +18,8 @@ from pytest_vllm.launch.kinds import Kind, kinds
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root, within
+from pytest_vllm.launch.survived import without_survived
+from pytest_vllm.launch.tracebacks import Raised, is_frame, quoted, raised, root, within
 from pytest_vllm.launch.words import Found, cause_in, matches, only_warns, telling
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> 
 def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found | None:
     """As `root_cause`, of lines as `logtext.spread` gives them."""
     texts = without_requests(texts) if phase == STARTED else texts
-    every = raised(texts)
+    every = without_survived(raised(texts), texts)
     errors = quoted(every)
     hollow = {one.number for one in errors if one.hollow}
     found, firm = _by_words(texts, hollow)
@@ -64,6 +65,10 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     kind = _by_kind(texts, errors, phase, hung=hung)
     if kind is not None and kind.cause.id == _UNBUILT:
         kind = _why_not_loaded(texts) or kind
+    if kind is not None and kind.cause.id in _ABSENT:
+        kind = _not_reached(texts[: kind.number]) or kind
+    if kind is not None and kind.cause.symptom:
+        kind = _by_joined(texts, errors, kind.number) or kind
     if kind is not None and found is not None and _told_before(found, kind):
         kind = None
     if kind is None and found is not None and only_warns(found.line):
@@ -132,6 +137,12 @@ _NOT_LOADED = re.compile(
     r"Failed to import (?:from )?vllm\.\w+\W+(?:with )?(?P<error>\w+Error)\([\"'](?P<why>.*)[\"'],?\)"
 )
 
+#: What the hub would have brought, had it been reached; an answer such as 404 or 429 is none of this.
+_ABSENT = frozenset({"model-files-missing", "model-missing"})
+_UNREACHED = re.compile(
+    r"(?:Errno -?\d+|NewConnectionError|ConnectTimeout|ConnectError|ProxyError|Max retries|timed out).*thrown"
+    r" while requesting (?:HEAD|GET) "
+)
 #: Causes that say less than the frames do.
 _WIDE = frozenset({"cuda-out-of-memory", "no-kernel-image", "attention-backend-unfit"})
 
@@ -177,6 +188,13 @@ def _by_quotation(errors: Sequence[Raised]) -> Found | None:
     return next((found for found in said if found), None)
 
 
+def _by_joined(lines: Sequence[str], errors: Sequence[Raised], number: int) -> Found | None:
+    """A cause whose words stand in the first sentence of an error that was broken into two lines."""
+    one = next(one for one in [*errors, None] if one is None or one.number == number)
+    said = one.text.partition("\n")[0] if one else ""
+    return cause_in(number, f"Error: {said}") if said and said not in lines[number - 1] else None
+
+
 def _by_broken(errors: Sequence[Raised]) -> Found | None:
     """A cause whose words a terminal, or a page, broke into several lines."""
     for one in errors:
@@ -211,6 +229,12 @@ def _why_not_loaded(lines: Sequence[str]) -> Found | None:
     return None
 
 
+def _not_reached(lines: Sequence[str]) -> Found | None:
+    """Why a file of the model is missing: a warning before says that the hub could not be asked for it."""
+    number = next((n for n, line in enumerate(lines, 1) if _UNREACHED.search(line)), 0)
+    return replace(by_id("hub-offline"), number=number, line=lines[number - 1]) if number else None
+
+
 def _by_area(lines: Sequence[str], errors: Sequence[Raised], phase: str) -> Found | None:
     """Which part of vLLM broke, where nothing says why."""
     fault = fault_in(errors, phase)
@@ -241,6 +265,9 @@ def _kind_of(one: Raised, phase: str) -> Found | None:
     return _of(kind, one.number, f"{one.error}: {said}" if said else one.error)
 
 
+_SERVES = re.compile(r'\S+:\d+ - "(?:GET|POST) /\S* HTTP/[\d.]+" \d{3}|Avg generation throughput: [\d.]+')
+#: A log that ends in a traceback was cut there: what it ends with does not hang.
+_CUT = 3
 _TOGETHER = "collective-hang"
 _SIZE = re.compile(r"\bworld[_ ]size[= ](\d+)|\bn[rR]anks (\d+)")
 #: Where something failed nothing hangs.
@@ -255,6 +282,7 @@ def _where_it_hangs(lines: Sequence[str]) -> Found | None:
     )
     number, line = next(ends, (0, ""))
     line = "" if _SHOWS.search(line) or _FAILS.search(line) or len(line) > _WIDEST else line
+    line = "" if any(is_frame(text) for text in lines[max(0, number - _CUT) : number]) else line
     for kind in kinds():
         if kind.hung is not None and kind.hung.search(line):
             alone = kind.cause.id == _TOGETHER and _is_alone(lines)
@@ -273,10 +301,12 @@ def _of(kind: Kind, number: int, line: str) -> Found:
 
 
 def phase_of(lines: Iterable[str]) -> str:
-    """The furthest phase of the start that a log shows."""
+    """The furthest phase of the start that a log shows; who answers requests has started."""
     reader = PhaseReader()
     for line in lines:
         reader.read(line, 0.0)
+        if _SERVES.search(line):
+            return STARTED
     return reader.phase
 
 

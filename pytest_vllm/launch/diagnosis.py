@@ -130,8 +130,9 @@ def _read(lines: Sequence[str], ended: Exit | None, *, hung: bool | None) -> Dia
     records = spread(lines)
     texts = [text for _, text in records]
     warnings = tuple(replace(one, number=records[one.number - 1][0]) for one in startup_warnings(texts))
-    phase, known = phase_of(texts), known_in(texts)
-    begin = max(_after_start(texts), _last_try(texts, hung=hung))
+    started, tried = _after_start(texts), _last_try(texts, hung=hung)
+    begin, known = max(started, tried), known_in(texts)
+    phase = phase_of(texts[tried:] if tried >= started else texts)
     begin = _served_on(texts, begin) if phase == STARTED else begin
     late = ["" if number < begin else text for number, text in enumerate(texts)]
     ends = next((text for text in reversed(late) if text and not is_front_end_calm(text)), "")

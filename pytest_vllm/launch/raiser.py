@@ -12,6 +12,7 @@ VLLM, PLUGIN, PYTHON = "vllm", "plugin", "python"
 
 _PACKAGED = re.compile(r".*/(?=(?:site|dist)-packages/)")
 _EGG = re.compile(r"(?<=-packages/)[^/]+\.egg/")
+_RELATIVE = re.compile(r"^(?=(?:vllm|vllm_\w+|tpu_inference|tpu_commons)/)")
 _SOURCES = re.compile(
     r".*/(?=vllm/(?:v1|engine|entrypoints|model_executor|worker|executor|config|platforms|distributed|lora"
     r"|multimodal|transformers_utils|compilation|spec_decode|attention|utils|plugins|tracing|reasoning|benchmarks"
@@ -39,7 +40,7 @@ def located(path: str) -> str:
 
     `/site-packages/vllm/v1/engine/core.py`, `/vllm/v1/engine/core.py` for sources; others stay as they are.
     """
-    path = path.replace("\\", "/")
+    path = _RELATIVE.sub("/", path.replace("\\", "/"))
     if "-packages/" in path:
         return "/" + _EGG.sub("", _PACKAGED.sub("", path))
     return _SOURCES.sub("/", path)

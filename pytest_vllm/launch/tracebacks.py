@@ -42,6 +42,22 @@ _QUOTES = re.compile(
     r"|the original error: (?P<error>\w+(?:Error|Exception))\(['\"](?P<original>.+)",
     re.DOTALL,
 )
+#: What PyTorch's watchdog says of the error that ended it; nothing raises it.
+_WATCHED = re.compile(r"watchdog thread terminated with exception: (?P<said>.+)")
+#: A line that goes on in the next one, as a terminal or a page breaks it.
+_BROKEN_OFF, _GOES_ON = re.compile(r"[\w,(]$"), re.compile(r"^[a-z]")
+#: What Python itself writes names the class, where whoever quotes it does not.
+_SHAPES = (
+    ("AttributeError", re.compile(r"has no attribute '")),
+    ("NameError", re.compile(r"^name '\w+' is not defined")),
+    ("ModuleNotFoundError", re.compile(r"^No module named ")),
+    ("ImportError", re.compile(r"^cannot import name ")),
+    (
+        "TypeError",
+        re.compile(r"\(\) (?:got an unexpected|missing \d+ required|takes \d+ )|^unsupported operand"),
+    ),
+    ("IndexError", re.compile(r"index out of range|^index \d+ is out of bounds")),
+)
 #: Whose errors hold another's.
 _HANDS_ON = re.compile(
     r"Dynamo|Inductor|BackendCompiler|Lowering|CompilationError|RayTaskError|RuntimeError$"
@@ -106,8 +122,10 @@ def raised(lines: Sequence[str]) -> list[Raised]:
             frames.setdefault(process, []).append(f"{located(frame[1])}:{frame[2]}")
         elif _ASIDE.match(text):
             aside.add(process)
+        elif watched := _WATCHED.search(text):
+            found.append(Raised(number, process, "DistBackendError", watched["said"], ()))
         elif error := _ERROR.match(text):
-            said = "\n".join([error[2] or "", *_rest(lines, number, process)])
+            said = _whole([error[2] or "", *_rest(lines, number, process)])
             raising = tuple(frames.pop(process, ()))
             tidying = any(_TIDYING.search(frame) for frame in raising[:2])
             found.append(Raised(number, process, error[1], said, raising, process in aside or tidying))
@@ -117,21 +135,22 @@ def raised(lines: Sequence[str]) -> list[Raised]:
     return found
 
 
+def is_frame(line: str) -> bool:
+    """Whether a line is a traceback's: `File "…", line 3, in f`."""
+    return bool(_FRAME.match(unprefixed(line)))
+
+
 def quoted(errors: Sequence[Raised]) -> Sequence[Raised]:
     """The errors that wrappers quote, when there are but wrappers: the rest of a log that was cut."""
     if not errors or not all(one.wrapper for one in errors):
         return errors
-    return [
-        replace(
-            one,
-            error=found["error"] or one.error,
-            text=found["said"] or found["execution"] or found["original"],
-            frames=(),
-        )
-        if (found := _QUOTES.search(one.text))
-        else one
-        for one in errors
-    ]
+    return [_quotation(one, found) if (found := _QUOTES.search(one.text)) else one for one in errors]
+
+
+def _quotation(one: Raised, found: re.Match[str]) -> Raised:
+    said = found["said"] or found["execution"] or found["original"]
+    shape = next((error for error, shape in _SHAPES if shape.search(said)), one.error)
+    return replace(one, error=found["error"] or shape, text=said, frames=())
 
 
 def within(one: Raised) -> Raised | None:
@@ -145,14 +164,22 @@ def root(lines: Sequence[str]) -> Raised | None:
     return next((one for one in raised(lines) if not one.wrapper), None)
 
 
+def _whole(said: list[str]) -> str:
+    """The lines of a message, the first one with what was broken off it."""
+    if said[1:] and _BROKEN_OFF.search(said[0]) and _GOES_ON.match(said[1]):
+        said = [f"{said[0]} {said[1]}", *said[2:]]
+    return "\n".join(said)
+
+
 def _rest(lines: Sequence[str], number: int, process: str) -> list[str]:
     said: list[str] = []
-    for line in lines[number : number + _FOLLOWING]:
+    for place, line in enumerate(lines[number : number + _FOLLOWING]):
         text = unprefixed(line)
         if text.startswith(("Traceback ", "During handling", "The above exception")) or _ERROR.match(text):
             break
         if owner(line) == process and (_HANDLED.match(line) or _NEXT.match(line)):
             break
-        if owner(line) == process or (line == text and _PROGRAM.match(text)):
+        goes_on = _PROGRAM.match(text) or (not place and _GOES_ON.match(text))
+        if owner(line) == process or (line == text and goes_on):
             said.append(text)
     return said
