@@ -28,7 +28,9 @@ _WORKER = re.compile(r"Worker|Ray", re.IGNORECASE)
 SETTINGS = "fault-in-settings"
 FRONT = "fault-in-front-end"
 #: Errors that say what the surroundings did, wherever they were raised.
-_OUTSIDE = re.compile(r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|ExceptionGroup")
+_OUTSIDE = re.compile(
+    r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|ExceptionGroup|(?:File\w+|Directory|Permission)Error"
+)
 
 _OF_VLLM = re.compile(r"(?:-packages/|^/?)vllm/")
 _REQUEST = re.compile(r"/vllm/(?:entrypoints|renderers|tool_parsers|parser|reasoning)/")

@@ -67,8 +67,8 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
         kind = _why_not_loaded(texts) or kind
     if kind is not None and kind.cause.id in _ABSENT:
         kind = _not_reached(texts[: kind.number]) or kind
-    if kind is not None and kind.cause.symptom:
-        kind = _by_joined(texts, errors, kind.number) or kind
+    if kind is None or kind.cause.symptom:
+        kind = _by_joined(texts, errors, kind) or kind
     if kind is not None and found is not None and _told_before(found, kind):
         kind = None
     if kind is None and found is not None and only_warns(found.line):
@@ -146,6 +146,8 @@ _UNREACHED = re.compile(
 #: Causes that say less than the frames do.
 _WIDE = frozenset({"cuda-out-of-memory", "no-kernel-image", "attention-backend-unfit"})
 
+#: A sentence further on that says what the memory was for.
+_LATER = {"cuda-out-of-memory": "sampler-memory"}
 _NARROW = ("memory-at-", "kernel-missing-")
 
 
@@ -153,6 +155,9 @@ def _narrowed(lines: Sequence[str], found: Found) -> Found:
     """Memory that ran out, or a kernel that is missing, with where it happened when the frames say so."""
     if found.cause.id not in _WIDE:
         return found
+    later = (said for n, line in telling(lines) if n > found.number and (said := cause_in(n, line)))
+    if said := next((said for said in later if said.cause.id == _LATER.get(found.cause.id)), None):
+        return said
     after = (one for one in raised(lines) if one.number >= found.number)
     one = next((one for one in after if one.number == found.number or _same(one, found)), None)
     kind = _kind_of(one, "") if one else None
@@ -188,11 +193,14 @@ def _by_quotation(errors: Sequence[Raised]) -> Found | None:
     return next((found for found in said if found), None)
 
 
-def _by_joined(lines: Sequence[str], errors: Sequence[Raised], number: int) -> Found | None:
+def _by_joined(lines: Sequence[str], errors: Sequence[Raised], kind: Found | None) -> Found | None:
     """A cause whose words stand in the first sentence of an error that was broken into two lines."""
-    one = next(one for one in [*errors, None] if one is None or one.number == number)
-    said = one.text.partition("\n")[0] if one else ""
-    return cause_in(number, f"Error: {said}") if said and said not in lines[number - 1] else None
+    for one in errors:
+        said = one.text.partition("\n")[0]
+        asked = not one.wrapper and (kind is None or one.number == kind.number)
+        if asked and said not in lines[one.number - 1] and (found := cause_in(one.number, f"Error: {said}")):
+            return found
+    return None
 
 
 def _by_broken(errors: Sequence[Raised]) -> Found | None:

@@ -44,8 +44,10 @@ _QUOTES = re.compile(
 )
 #: What PyTorch's watchdog says of the error that ended it; nothing raises it.
 _WATCHED = re.compile(r"watchdog thread terminated with exception: (?P<said>.+)")
-#: A line that goes on in the next one, as a terminal or a page breaks it.
-_BROKEN_OFF, _GOES_ON = re.compile(r"[\w,(]$"), re.compile(r"^[a-z]")
+#: A sentence that goes on in the next line, as a terminal or a page breaks it: at the margin, or moved in
+#: behind a line that is long enough to have been broken.
+_BROKEN_OFF, _LONG = re.compile(r"[\w,(]$"), 50
+_GOES_ON, _MOVED_IN = re.compile(r"[a-z]"), re.compile(r"\s+[\w(](?!.*\w*=|alue error)")
 #: What Python itself writes names the class, where whoever quotes it does not.
 _SHAPES = (
     ("AttributeError", re.compile(r"has no attribute '")),
@@ -166,9 +168,13 @@ def root(lines: Sequence[str]) -> Raised | None:
 
 def _whole(said: list[str]) -> str:
     """The lines of a message, the first one with what was broken off it."""
-    if said[1:] and _BROKEN_OFF.search(said[0]) and _GOES_ON.match(said[1]):
-        said = [f"{said[0]} {said[1]}", *said[2:]]
+    if said[1:] and _BROKEN_OFF.search(said[0]) and _goes_on(said):
+        said = [f"{said[0]} {said[1].lstrip()}", *said[2:]]
     return "\n".join(said)
+
+
+def _goes_on(said: list[str]) -> bool:
+    return bool(_GOES_ON.match(said[1]) or (len(said[0]) > _LONG and _MOVED_IN.match(said[1])))
 
 
 def _rest(lines: Sequence[str], number: int, process: str) -> list[str]:

@@ -100,3 +100,31 @@ def test_a_hub_that_was_not_reached() -> None:
         diagnose([asked.format("[Errno 99] Cannot assign requested address"), missing]).cause == "hub-offline"
     )
     assert diagnose([asked.format("HTTP Error 404"), missing]).cause == "model-files-missing"
+
+
+def test_a_sentence_that_is_moved_in() -> None:
+    """Behind a line that is long enough to have been broken; a further line of a message is none."""
+    long = "ValueError: The checkpoint you are trying to load has model type `m4` but Transformers"
+    other = "RuntimeError: operator torchvision::nms does not exist"
+
+    assert diagnose([long, "            does not recognize this architecture."]).cause == "model-type-unknown"
+    assert diagnose([other, "  Value error, Model architectures ['X'] failed"]).cause == "parts-do-not-fit"
+
+
+def test_what_the_memory_was_for() -> None:
+    """A later sentence says it, where the first one only says that it ran out."""
+    lines = [
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.74 GiB.",
+        "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests.",
+    ]
+
+    assert diagnose(lines).cause == "sampler-memory"
+    assert diagnose(lines[:1]).cause == "cuda-out-of-memory"
+
+
+def test_a_watchdog_that_names_an_error() -> None:
+    """Nothing raises it; it is one all the same."""
+    line = "[E503 11:22:33.1 x.cpp:57] Process group watchdog thread terminated with exception: {}"
+
+    assert diagnose([line.format("HIP error: out of paper")]).cause == "device-error"
+    assert diagnose([line.format("std::exception")]).sure is Sure.UNKNOWN
