@@ -18,7 +18,7 @@ from pytest_vllm.launch.kinds import Kind, kinds
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.launch.survived import without_survived
+from pytest_vllm.launch.survived import survived_lines, without_survived
 from pytest_vllm.launch.tracebacks import Raised, is_frame, quoted, raised, root, within
 from pytest_vllm.launch.words import Found, cause_in, matches, only_warns, telling
 
@@ -53,7 +53,7 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     texts = without_requests(texts) if phase == STARTED else texts
     every = without_survived(raised(texts), texts)
     errors = quoted(every)
-    hollow = {one.number for one in errors if one.hollow}
+    hollow = {one.number for one in errors if one.hollow} | survived_lines(every, texts)
     found, firm = _by_words(texts, hollow)
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None

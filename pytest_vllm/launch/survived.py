@@ -34,6 +34,19 @@ def without_survived(errors: Sequence[Raised], lines: Sequence[str]) -> Sequence
     return [replace(one, aside=True) if one.number in gone else one for one in errors]
 
 
+def survived_lines(errors: Sequence[Raised], lines: Sequence[str]) -> frozenset[int]:
+    """Numbers of lines of no error, behind which their process went on and something was raised."""
+    own = [one.number for one in errors if not one.wrapper]
+    further = _further(lines) if own else {}
+    last = max(own, default=0)
+    named = set(own)
+    return frozenset(
+        number
+        for number, line in enumerate(lines[: last - 1], 1)
+        if number not in named and further.get(owner(line), 0) > number
+    )
+
+
 def _further(lines: Sequence[str]) -> dict[str, int]:
     """The number of the line in which each process says last that the start came into a further phase."""
     found: dict[str, int] = {}

@@ -26,8 +26,11 @@ WRAPPER = re.compile(
     r"Error raised in subprocess|failed to be inspected|Loading lora \S+ failed\W*$|Error in model execution|"
     r"Call to \w+ method failed|'vllm\.model_executor\.models\.registry'|RuntimeError: cancelled$|"
     r"RayActorError: The actor died because of an error raised|"
+    r"died during handshake|closed its address pipe|Orchestrator initialization failed|"
     r"ChildFailedError|^(?:\w+\.)*TimeoutError: $|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
 )
+#: Where an error that another thread or process had is handed over; its own frames would stand behind it.
+_HANDED_OVER = re.compile(r"/concurrent/futures/_base\.py:__get_result$")
 #: A traceback after these is of a side thread, or of tidying up: the server goes on, but not without the
 #: engine's own threads.
 _ASIDE = re.compile(r"^Exception (?:in thread (?!.*\(process_)|ignored in\b)")
@@ -103,7 +106,8 @@ class Raised:
         """Whether it only says that something else failed, or stopped nothing."""
         said = self.text.split("\n", 2)
         words = " ".join(said[: 2 if _REFUSED in said[0] else 1])
-        return self.aside or bool(WRAPPER.search(f"{self.error}: {words}"))
+        over = bool(self.frames and _HANDED_OVER.search(self.frames[-1]))
+        return self.aside or over or bool(WRAPPER.search(f"{self.error}: {words}"))
 
     @property
     def hollow(self) -> bool:

@@ -28,6 +28,27 @@ def test_an_error_behind_which_the_start_went_on() -> None:
     assert diagnose([*PLUGIN, GOES_ON]).cause == "plugin-other-version"
 
 
+def test_a_line_behind_which_the_start_went_on() -> None:
+    """No error is raised there: what it says was got over."""
+    line = f"{ENGINE} ERROR {AT} [x.py:1] NCCL error: unhandled system error, taking another network"
+
+    assert diagnose([line, GOES_ON, *DIED]).cause == "fault-in-runner"
+    assert diagnose([line, GOES_ON]).cause == "nccl-failed"
+
+
+def test_an_error_that_a_future_hands_over() -> None:
+    """It was raised elsewhere; alone it says nothing."""
+    lines = [
+        "(APIServer pid=1) Traceback (most recent call last):",
+        '(APIServer pid=1)   File "/v/site-packages/vllm_omni/engine/x.py", line 3, in wait',
+        '(APIServer pid=1)   File "/v/python3.12/concurrent/futures/_base.py", line 4, in __get_result',
+        "(APIServer pid=1) RuntimeError: stage 2 did not come up",
+    ]
+
+    assert diagnose(lines).sure is Sure.UNKNOWN
+    assert diagnose([*DIED, *lines]).cause == "fault-in-runner"
+
+
 def test_another_process_that_went_on() -> None:
     """Says nothing of the one that failed."""
     other = GOES_ON.replace("pid=7", "pid=8")
