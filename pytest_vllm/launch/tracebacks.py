@@ -183,13 +183,13 @@ def _goes_on(said: list[str]) -> bool:
 
 def _rest(lines: Sequence[str], number: int, process: str) -> list[str]:
     said: list[str] = []
-    for place, line in enumerate(lines[number : number + _FOLLOWING]):
+    for line in lines[number : number + _FOLLOWING]:
         text = unprefixed(line)
         if text.startswith(("Traceback ", "During handling", "The above exception")) or _ERROR.match(text):
             break
         if owner(line) == process and (_HANDLED.match(line) or _NEXT.match(line)):
             break
-        goes_on = _PROGRAM.match(text) or (not place and _GOES_ON.match(text))
+        goes_on = _PROGRAM.match(text) or (not said and _GOES_ON.match(text))
         if owner(line) == process or (line == text and goes_on):
             said.append(text)
     return said
