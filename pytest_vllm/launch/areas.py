@@ -35,6 +35,14 @@ _OUTSIDE = re.compile(
 _OF_VLLM = re.compile(r"(?:-packages/|^/?)vllm/")
 _REQUEST = re.compile(r"/vllm/(?:entrypoints|renderers|tool_parsers|parser|reasoning)/")
 
+#: A sentence that refuses something: who raised it is not at fault, and says why itself.
+_REFUSES = re.compile(
+    r"\A[^\n]*\b(?:only (?:supports?|works?|accepts?|available|allowed|possible)"
+    r"|(?:not|un)(?: yet)? ?supported|(?:does|do|did) not support|not allowed|(?:is|are) required|requires? "
+    r"|cannot be (?:used|combined|enabled|set)|must (?:not )?be (?:set|enabled))"
+)
+_REFUSAL = re.compile(r"^(?:ValueError|NotImplementedError)$")
+
 #: Programs that ask a server, or build a package: what they raise is not of a server.
 _CLIENT = re.compile(
     r"-packages/(?:openai|anthropic|litellm|langchain\w*|llama_index|ollama|aiohttp/client\w*|locust"
@@ -81,6 +89,8 @@ def fault_in(errors: Iterable[Raised], phase: str) -> tuple[Raised, Cause] | Non
     own = [one for one in errors if not one.wrapper]
     one = next((one for one in own if _ENGINE.search(one.process)), own[0] if own else None)
     if one is None or _OUTSIDE.search(one.error) or _LIBRARY.search("".join(one.frames[-1:])):
+        return None
+    if phase != STARTED and _REFUSAL.search(one.error) and _REFUSES.search(one.text):
         return None
     if any(_CLIENT.search(frame) for frame in one.frames[-3:]):
         return None

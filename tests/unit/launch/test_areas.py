@@ -121,3 +121,13 @@ def test_the_table() -> None:
         assert area.part
         assert area.cause.tries
         assert area.cause.source
+
+
+def test_a_refusal_is_no_fault_of_who_wrote_it() -> None:
+    """It says its reason itself; one of a running server, or a bare one, is a fault."""
+    refusal = "ValueError: tiered caches are required to have two levels"
+    begin = ["(APIServer pid=3) INFO:     Application startup complete."]
+
+    assert diagnose(trace("/v/vllm/v1/worker/r.py", error=refusal)).sure is Sure.UNKNOWN
+    assert diagnose([*begin, *trace("/v/vllm/v1/worker/r.py", error=refusal)]).cause == "fault-in-runner"
+    assert diagnose(trace("/v/vllm/v1/worker/r.py", error="ValueError: 3")).cause == "fault-in-runner"
