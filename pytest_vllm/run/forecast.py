@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.declare.capabilities import OWN, every_capability
 from pytest_vllm.run.bench import REHEARSAL
 from pytest_vllm.run.needs import unmet
+from pytest_vllm.run.pace import expected_tokens
 from pytest_vllm.run.plan import build, measures_for, plan_for
-from pytest_vllm.run.recorder import expected_tokens
 from pytest_vllm.wire.server import Capability, Server
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pytest_vllm.wire.sse import read_stream
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from pytest_vllm.wire.recording import Recording
+    from pytest_vllm.wire.recording import Recording, Request
 
 #: What the recording phase may take beyond its longest chain and the generation of all its tokens.
 ALLOWANCE = 1.5
@@ -161,3 +161,15 @@ def _completion_tokens(body: Any) -> int | None:
         return None
     tokens = usage.get("completion_tokens", usage.get("output_tokens"))
     return tokens if isinstance(tokens, int) and tokens >= 0 else None
+
+
+def expected_tokens(request: Request) -> int:
+    """How many tokens a request may generate, for the order of sending only."""
+    body: Any = request.json
+    if not isinstance(body, dict):
+        return 0
+    for name in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
+        limit = body.get(name)
+        if isinstance(limit, int):
+            return limit * (body["n"] if isinstance(body.get("n"), int) else 1)
+    return 16

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_vllm.declare.raised import raised_at
 from pytest_vllm.run.aside import Scribe
@@ -14,7 +14,7 @@ from pytest_vllm.run.heldup import TRIES, broke, busy, held_for, repeatable, und
 from pytest_vllm.run.lag import Lag
 from pytest_vllm.run.needs import unmet
 from pytest_vllm.run.order import Queue, longest_chain, stages
-from pytest_vllm.run.pace import RecordingReport, Span, aggregate_rate, generated_tokens
+from pytest_vllm.run.pace import RecordingReport, Span, aggregate_rate, expected_tokens, generated_tokens
 from pytest_vllm.run.size import Sizes
 from pytest_vllm.run.vigil import Patience, Vigil
 from pytest_vllm.wire.failure import Failure
@@ -100,6 +100,7 @@ async def record_all(
                 await recorder.alone(planned, watching)
         finally:
             watching.cancel()
+            await recorder.vigil.over(cancel=True)
         recorder.explain()
     return recorder.report(together, one_by_one, middle - began, time.perf_counter() - middle)
 
@@ -247,6 +248,8 @@ class _Recorder:
     async def _undisturbed(self, planned: Planned, request: Request) -> Recording:
         scraper = self.scraper
         before = None
+        if await self.vigil.over():  # what it asked is counted too, once it is answered
+            scraper.settled = False
         if scraper.settled and planned.spec.metrics:
             before = await scraper.scrape()
         elif planned.spec.metrics or self._broken_off:
@@ -385,15 +388,3 @@ class _Recorder:
 
 def _kind(request: Request) -> tuple[str, bool]:
     return request.path.partition("?")[0], request.streams
-
-
-def expected_tokens(request: Request) -> int:
-    """How many tokens a request may generate, for the order of sending only."""
-    body: Any = request.json
-    if not isinstance(body, dict):
-        return 0
-    for name in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
-        limit = body.get(name)
-        if isinstance(limit, int):
-            return limit * (body["n"] if isinstance(body.get("n"), int) else 1)
-    return 16

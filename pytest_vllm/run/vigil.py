@@ -128,6 +128,8 @@ class Vigil:
         self._token_at = self._heard_at = time.perf_counter()
         self._before = self.read()
         self._asking = asyncio.Lock()
+        #: What was asked to see whether it computes, and is not answered yet though it does.
+        self._signs: set[asyncio.Task[Recording]] = set()
 
     @property
     def unanswered(self) -> tuple[str, ...]:
@@ -143,6 +145,15 @@ class Vigil:
         """Wait while it is asked whether the server lives: what is sent meanwhile may fail for that alone."""
         async with self._asking:
             pass
+
+    async def over(self, *, cancel: bool = False) -> bool:
+        """Wait until nothing that the vigil asked is under way any more; whether something was."""
+        await self.clear()
+        under_way = set(self._signs)
+        for sign in under_way if cancel else ():
+            sign.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        return bool(under_way)
 
     async def saw(self, recording: Recording) -> None:
         """An exchange is over. Sets `stopped` when the server turns out to be gone or to hang."""
@@ -250,11 +261,11 @@ class Vigil:
                     return died
                 await asyncio.wait([asked], timeout=self.patience.pause)
                 if asked.done() and _lives(asked.result()):
-                    return self._stood(still=still)
+                    return self._stood(asked, still=still)
                 health = await self._health()
                 tokens = await self._tokens()
                 if counted is not None and tokens is not None and tokens > counted:
-                    return self._stood(still=still)
+                    return self._stood(asked, still=still)
                 if asked.done():  # refused at once, say: what /health says decides
                     await asyncio.sleep(self.patience.pause)
             silent = time.perf_counter() - max(self._token_at, self.client.pulse.at)
@@ -262,8 +273,9 @@ class Vigil:
             while_ = f"; this machine: {self._strain.text}" if self._starved else ""
             return f"the server hangs: GET /health: {said}, no token for {silent:.0f} s{while_}"
         finally:
-            asked.cancel()
-            await asyncio.gather(asked, return_exceptions=True)
+            if asked not in self._signs:
+                asked.cancel()
+                await asyncio.gather(asked, return_exceptions=True)
 
     def _looks(self, questions: int) -> Looking:
         """How long is looked, turn by turn of so many questions: what a turn takes beyond them is our own."""
@@ -284,8 +296,14 @@ class Vigil:
         """Whether the machine, and not the server, may be why nothing comes."""
         return self._here and self._strain.starves
 
-    def _stood(self, *, still: bool) -> str:
-        """The server computes: it stood still until now, if it did for long enough to say so."""
+    def _stood(self, asked: asyncio.Task[Recording], *, still: bool) -> str:
+        """The server computes: it stood still until now, if it did for long enough to say so.
+
+        What it was asked is left to be answered: a client that leaves is one more thing that is counted late.
+        """
+        if not asked.done():
+            self._signs.add(asked)
+            asked.add_done_callback(self._signs.discard)
         now = time.perf_counter()
         begin = max(self._token_at, self.client.pulse.at)
         if still and now - begin >= SILENT:

@@ -14,6 +14,7 @@ from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.server import Server
 from tests.unit.wire.fake import Call, fake_server
 
+PATIENCE = 30.0
 QUICK = Patience(gone=0.2, hung=0.3, starved=6.0, health=0.2, pause=0.02)
 
 
@@ -78,3 +79,34 @@ def test_time_in_which_this_process_was_held_up_is_no_patience() -> None:
 
     assert found(idle, 0.5, patience, held=1.2) == ""
     assert found(idle, 99.0, patience, held=1.2).startswith("the server hangs")
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_what_it_asked_a_slow_server_is_waited_for(cancel: bool) -> None:
+    """Tokens come, so it computes; the one that it asked for comes later, and is counted then."""
+    ended: list[str] = []
+
+    async def run() -> tuple[str, list[bool]]:
+        tokens = 0
+
+        async def handler(call: Call) -> None:
+            nonlocal tokens
+            if call.path == "/metrics":
+                tokens += 1
+                await call.answer(b"vllm:generation_tokens_total %d.0\n" % tokens)
+            elif call.path == "/health":
+                await call.answer({})
+            else:
+                await asyncio.sleep(0.3)
+                await call.answer({"data": []})
+                ended.append(call.path)
+
+        async with fake_server(handler) as fake:
+            server = Server(fake.url, "m")
+            async with WireClient(server) as client:
+                vigil = Vigil(server, client, patience=replace(QUICK, hung=PATIENCE), read=idle)
+                why = await vigil.gone()
+                return why, [await vigil.over(cancel=cancel), await vigil.over()]
+
+    assert asyncio.run(run()) == ("", [True, False])
+    assert cancel or ended == ["/v1/models"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_vllm.run.recorder import expected_tokens
+from pytest_vllm.run.pace import expected_tokens
 from pytest_vllm.wire.recording import Request
 
 
