@@ -3,6 +3,9 @@
 They take minutes and a Docker daemon, so they run only when asked: `PYTEST_VLLM_REAL=1 pytest tests/real`.
 With `PYTEST_VLLM_REAL=all` also what takes long and CI shows otherwise: loads on attached servers, and other
 versions of vLLM.
+
+Two processes may share them, `-n 2 --dist loadgroup`: one has the tests in which a real vLLM computes long,
+the other those that only boot one or ask it.
 """
 
 from __future__ import annotations

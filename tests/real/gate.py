@@ -8,7 +8,9 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
+
+from tests.real.server import OWNERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,18 +128,28 @@ def gate_command(*options: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
 
 
-def run_gate(folder: Path, *options: str, **env: str) -> GateRun:
-    """Run the gate in a folder and wait for its end."""
-    done = subprocess.run(
+def begun(folder: Path, output: IO[str] | int, *options: str, **env: str) -> subprocess.Popen[str]:
+    """A gate that was started in a folder and writes there; its containers are counted as ours."""
+    gate = subprocess.Popen(
         gate_command(*options),
         cwd=folder,
         env={**os.environ, **env},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=output,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=LONGEST_S,
-        check=False,
     )
-    print(done.stdout)
-    return GateRun.of_folder(folder / ".vllm", done.returncode, done.stdout)
+    OWNERS.add(str(gate.pid))
+    return gate
+
+
+def run_gate(folder: Path, *options: str, **env: str) -> GateRun:
+    """Run the gate in a folder and wait for its end. Raises TimeoutExpired."""
+    with begun(folder, subprocess.PIPE, *options, **env) as gate:
+        try:
+            text, _ = gate.communicate(timeout=LONGEST_S)
+        except BaseException:
+            gate.kill()
+            raise
+    print(text)
+    return GateRun.of_folder(folder / ".vllm", gate.returncode, text)

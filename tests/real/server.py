@@ -13,6 +13,8 @@ from typing import Self
 IMAGE = "pytest-vllm/cpu:0.32.0"
 LABEL = f"pytest-vllm.ci={os.environ.get('PYTEST_VLLM_CI', 'by-hand')}"
 READY_WITHIN_S = 300.0
+#: Processes whose containers are ours: this one, and the gates that it has started.
+OWNERS = {str(os.getpid())}
 
 #: The arguments of the profile cpu-smollm2, as a person would write them down.
 SERVE = (
@@ -73,6 +75,11 @@ def docker(*words: str) -> str:
 
 
 def containers(image: str = IMAGE) -> set[str]:
-    """Every container of the image on this machine, running or not."""
-    words = ["ps", "--all", "--no-trunc", "--filter", f"ancestor={image}", "--format", "{{.ID}}"]
-    return set(docker(*words).splitlines())
+    """Every container of the image that this process or a gate of it made, running or not.
+
+    Tests in another process have their own at the same time.
+    """
+    row = '{{.ID}} {{.Label "pytest-vllm.owner-pid"}}'
+    words = ["ps", "--all", "--no-trunc", "--filter", f"ancestor={image}", "--format", row]
+    rows = (line.partition(" ") for line in docker(*words).splitlines())
+    return {name for name, _, owner in rows if owner.strip() in OWNERS}

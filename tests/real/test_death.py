@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.gate import EVERYTHING, gate_command, run_gate
+from tests.real.gate import EVERYTHING, begun, run_gate
 from tests.real.server import containers
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = [pytest.mark.real, pytest.mark.docker]
+pytestmark = [pytest.mark.real, pytest.mark.docker, pytest.mark.xdist_group("computes")]
 
 #: The image has no compiler. With compilation on, its vLLM comes up, is healthy, generates, and loses its
 #: engine to the first request that asks for log probabilities.
@@ -57,14 +57,8 @@ def test_kill_9_leaves_nothing(image: str, tmp_path: Path, moment: str) -> None:
     """Killed while a real vLLM loads or is recorded: its container goes, a bystander's stays."""
     before = containers()
     output = tmp_path / "output.txt"
-    with output.open("wb") as file:
-        gate = subprocess.Popen(
-            gate_command("--vllm-profile=cpu-smollm2"),
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-        )
+    with output.open("w") as file:
+        gate = begun(tmp_path, file, "--vllm-profile=cpu-smollm2")
     try:
         wait_until(lambda: f"vllm: {moment}" in output.read_text("utf-8") and containers() != before, gate)
     finally:
@@ -74,7 +68,7 @@ def test_kill_9_leaves_nothing(image: str, tmp_path: Path, moment: str) -> None:
     wait_until(lambda: containers() <= before)
 
 
-def wait_until(holds: Callable[[], bool], gate: subprocess.Popen[bytes] | None = None) -> None:
+def wait_until(holds: Callable[[], bool], gate: subprocess.Popen[str] | None = None) -> None:
     """Wait for a condition; fails when the gate has ended or nothing happens."""
     deadline = time.monotonic() + LONGEST_BOOT_S
     while not holds():
