@@ -118,6 +118,17 @@ SETS = {
     "batches": Flags(
         ["max-model-len = 4096", "max-num-batched-tokens = 256", "max-num-seqs = 2", "block-size = 32"],
     ),
+    "logits": Flags(["max-model-len = 2048", "max-num-seqs = 8", 'logprobs-mode = "raw_logits"']),
+    "house": Flags(
+        [
+            "max-model-len = 2048",
+            "max-num-seqs = 4",
+            "disable-fastapi-docs = true",
+            "enable-server-load-tracking = true",
+            "num-gpu-blocks-override = 40",
+        ],
+        env={"VLLM_ENABLE_RESPONSES_API_STORE": '"1"'},
+    ),
     "drafts": Flags(
         [
             "max-model-len = 2048",
