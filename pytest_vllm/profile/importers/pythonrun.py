@@ -116,6 +116,8 @@ class Program:
         elif isinstance(node, ast.Break | ast.Continue):
             raise _LoopError(last=isinstance(node, ast.Break))
         elif isinstance(node, ast.Raise):
+            if node.exc:
+                self._value(node.exc, scope)
             raise _EndError
         elif not isinstance(node, Function | ast.Import | ast.ImportFrom):
             self._plain(node, scope)

@@ -286,6 +286,8 @@ def _call(node: ast.Call, scope: Scope) -> Any:
     if name == "dict" and given and isinstance(given[0], Environ):
         more = {one.arg: evaluate(one.value, scope) for one in node.keywords if one.arg}
         return Environ(given[0].own | more)
+    if name == "getattr" and isinstance(given[1], str):
+        return _attribute(ast.copy_location(ast.Attribute(node.args[0], given[1], ast.Load()), node), scope)
     mine = scope.call(node, scope)
     return _known(node, name, owner, given) if mine is None else mine
 
@@ -301,6 +303,8 @@ def _known(node: ast.Call, name: str, owner: Any, given: list[Any]) -> Any:
         return owner.copy()
     if method == "get" and isinstance(owner, dict):
         return owner.get(*given)
+    if method in ("items", "keys", "values") and isinstance(owner, dict):
+        return [list(one) if method == "items" else one for one in getattr(owner, method)()]
     return _of_text(owner, method, given, node) if method in _METHODS else _no(node)
 
 

@@ -1,0 +1,64 @@
+"""Services of a compose file whose image is built: what their Dockerfile starts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_vllm.profile.bounded import Unreadable, read_bounded
+from pytest_vllm.profile.importers.dockerfile import Built, read_built
+from pytest_vllm.profile.importers.dockermade import followed
+from pytest_vllm.profile.importers.origin import ImportProblem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.shellwords import Word
+    from pytest_vllm.profile.importers.yamlnodes import Node
+
+
+def built(origin: Origin, node: Node) -> tuple[Built, Path] | None:
+    """What the image of a service starts by itself, and the folder that it is built in.
+
+    None where it is not built, and where its Dockerfile is not there or cannot be read as one.
+    """
+    build = node.get("build")
+    if not build or build.get("dockerfile_inline"):
+        return None
+    folder = origin.folder / (build.get("context").text or "." if build.pairs else build.text)
+    file = folder / (build.get("dockerfile").text or "Dockerfile")
+    arguments = {name: one.text for name, one in build.get("args").pairs if "$" not in one.text}
+    try:
+        text = read_bounded(file)
+        inner = replace(origin, text=text, shown=str(file), folder=file.parent)
+        return read_built(inner, arguments), folder
+    except (Unreadable, ImportProblem):
+        return None
+
+
+def named(origin: Origin, document: Node, service: str) -> str:
+    """What compose calls the image of a service that names none."""
+    project = origin.environ.get("COMPOSE_PROJECT_NAME") or document.get("name").text or origin.folder.name
+    return f"{re.sub(r'[^a-z0-9_-]', '', project.lower()).lstrip('_-')}-{service}"
+
+
+def started(
+    found: tuple[Built, Path], origin: Origin, own: tuple[list[Word], list[Word]], line: int
+) -> list[Word]:
+    """Entry point and command of a container: what the service says takes the place of what the image has.
+
+    Args:
+        found: as `built` has it.
+        origin: the compose file.
+        own: entry point and command of the service.
+        line: what messages name for words of the Dockerfile.
+    """
+    made, folder = found
+    entrypoint, command = own
+    words = [
+        *(entrypoint or [replace(one, line=line) for one in made.entrypoint]),
+        *(command or [replace(one, line=line) for one in made.command if not entrypoint]),
+    ]
+    return followed(origin, words, made.made, folder)[0]
