@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import composehost, container
-from pytest_vllm.profile.importers.composebuild import built, named, started
+from pytest_vllm.profile.importers.composebuild import built, mounted, named, started
 from pytest_vllm.profile.importers.composefiles import Files
 from pytest_vllm.profile.importers.containerline import pass_on, read_env_file
+from pytest_vllm.profile.importers.dockermade import followed
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.envfile import dotenv
 from pytest_vllm.profile.importers.ledger import Ledger
@@ -164,10 +165,13 @@ def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:
 
 def _runs_vllm(origin: Origin, node: Node) -> bool:
     found = built(origin, node)
-    if found is None:
-        return container.runs_vllm(node.get("image").text, _start(node))
     own = (_words(node.get("entrypoint")), _words(node.get("command")))
-    return container.runs_vllm(found[0].image, [one.text for one in started(found, origin, own, node.line)])
+    if found is None:
+        words = followed([*own[0], *own[1]], mounted(origin, node))[0]
+        return container.runs_vllm(node.get("image").text, [one.text for one in words])
+    return container.runs_vllm(
+        found[0].image, [one.text for one in started(found, own, node.line, mounted(origin, node))]
+    )
 
 
 def _start(node: Node) -> list[str]:
@@ -203,6 +207,12 @@ class _Service:
         start = [self._command(part.get(key)) for key in ("entrypoint", "command")]
         cleared = bool(part.get("entrypoint")) and not start[0]
         if found is None:
+            words, script = followed([*start[0], *start[1]], mounted(draft.origin, part.node))
+            if script is not None:
+                draft.note(
+                    words[0].line, f"{words[3].text} is read, which is mounted: its lines count from here"
+                )
+                start = [words, []]
             container.read_start(draft, start[0], start[1], self.names, cleared=cleared)
         else:
             self._built(found, (start[0], start[1]), cleared=cleared)
@@ -215,7 +225,7 @@ class _Service:
         draft, (made, _) = self.draft, found
         line = self.part.get("build").line
         name = draft.server.get("image") or named(draft.origin, self.document, self.name)
-        words = started(found, draft.origin, own, line)
+        words = started(found, own, line, mounted(draft.origin, self.part.node))
         has = bool(own[0] or made.entrypoint) or words[1:2] == [Word("-c", words[0].line)] if words else False
         draft.server["image"] = made.image
         container.read_start(draft, words if has else [], [] if has else words, self.names, cleared=cleared)

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.bounded import Unreadable, read_bounded
 from pytest_vllm.profile.importers.dockerfile import Built, read_built
-from pytest_vllm.profile.importers.dockermade import followed
+from pytest_vllm.profile.importers.dockermade import copied, followed
 from pytest_vllm.profile.importers.origin import ImportProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pytest_vllm.profile.importers.origin import Origin
     from pytest_vllm.profile.importers.shellwords import Word
     from pytest_vllm.profile.importers.yamlnodes import Node
+
+    Held = Callable[[str], Path | None]
 
 
 def built(origin: Origin, node: Node) -> tuple[Built, Path] | None:
@@ -28,8 +31,14 @@ def built(origin: Origin, node: Node) -> tuple[Built, Path] | None:
     if not build or build.get("dockerfile_inline"):
         return None
     folder = origin.folder / (build.get("context").text or "." if build.pairs else build.text)
-    file = folder / (build.get("dockerfile").text or "Dockerfile")
-    arguments = {name: one.text for name, one in build.get("args").pairs if "$" not in one.text}
+    named = build.get("dockerfile").text
+    file = folder / (named or "Dockerfile")
+    if not named and not file.is_file():
+        file = folder / "dockerfile"
+    given = build.get("args")
+    arguments = {name: one.text for name, one in given.pairs}
+    arguments |= {name: value for one in given.items for name, _, value in [one.text.partition("=")] if value}
+    arguments = {name: value for name, value in arguments.items() if "$" not in value}
     try:
         text = read_bounded(file)
         inner = replace(origin, text=text, shown=str(file), folder=file.parent)
@@ -45,15 +54,15 @@ def named(origin: Origin, document: Node, service: str) -> str:
 
 
 def started(
-    found: tuple[Built, Path], origin: Origin, own: tuple[list[Word], list[Word]], line: int
+    found: tuple[Built, Path], own: tuple[list[Word], list[Word]], line: int, held: Held
 ) -> list[Word]:
     """Entry point and command of a container: what the service says takes the place of what the image has.
 
     Args:
         found: as `built` has it.
-        origin: the compose file.
         own: entry point and command of the service.
         line: what messages name for words of the Dockerfile.
+        held: where the files lie that the service mounts.
     """
     made, folder = found
     entrypoint, command = own
@@ -61,4 +70,22 @@ def started(
         *(entrypoint or [replace(one, line=line) for one in made.entrypoint]),
         *(command or [replace(one, line=line) for one in made.command if not entrypoint]),
     ]
-    return followed(origin, words, made.made, folder)[0]
+    return followed(words, lambda inside: held(inside) or copied(inside, made.made, folder))[0]
+
+
+def mounted(origin: Origin, node: Node) -> Held:
+    """Where the files lie that a service mounts from beside the compose file."""
+    places: dict[str, Path] = {}
+    for one in node.get("volumes").items:
+        parts = one.text.split(":") if one.text else [one.get("source").text, one.get("target").text]
+        if len(parts) > 1 and parts[0].startswith("."):
+            places[parts[1]] = origin.folder / parts[0]
+
+    def at(inside: str) -> Path | None:
+        for target, source in places.items():
+            path = source if inside == target else source / inside.removeprefix(f"{target}/")
+            if (inside == target or inside.startswith(f"{target}/")) and path.is_file():
+                return path
+        return None
+
+    return at

@@ -18,7 +18,7 @@ from pytest_vllm.profile.importers.shellprefix import nested
 from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
-from pytest_vllm.profile.importers.shellvalue import Remark, Value
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Remark, Value
 from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.importers.vllmline import flag_of, model_of, program_length, read_arguments
 from pytest_vllm.profile.words import unknown
@@ -103,6 +103,11 @@ def read_start(
         read_arguments(draft, words[length:])
     except ImportProblem as problem:
         raise explained(draft.origin, said, problem) from problem
+    _has_model(draft, words, said)
+
+
+def _has_model(draft: Draft, words: Sequence[Word], said: Sequence[Remark]) -> None:
+    """Note a server of vLLM's default model. Raises ImportProblem for a name that is missing or none."""
     model = draft.server.get("model", "")
     if _STANDS_FOR.fullmatch(model):
         line = words[0].line if words else 0
@@ -110,6 +115,8 @@ def read_start(
             line, f"{model!r} stands for a model's name", "write the name in its place"
         )
     if not model and "config" not in draft.args:
+        if said:
+            raise draft.origin.problem(said[0].line, said[0].text.removesuffix(LEFT_EMPTY))
         draft.note(words[0].line if words else 0, "no model is named: vLLM serves its default model")
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container
 from pytest_vllm.profile.importers.container import runs_vllm
-from pytest_vllm.profile.importers.dockermade import Instruction, followed, how, image_name, version_in
+from pytest_vllm.profile.importers.dockermade import (
+    Instruction,
+    copier,
+    followed,
+    how,
+    image_name,
+    version_in,
+)
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.ledger import Ledger
 from pytest_vllm.profile.importers.origin import ImportProblem
@@ -214,7 +221,7 @@ class _Reader:
         if self.in_shell:
             self._replaced("CMD behind an ENTRYPOINT that a shell reads", self.command)
         draft, origin = self.draft, self.draft.origin
-        words, script = followed(origin, [*self.entrypoint, *command], self.made)
+        words, script = followed([*self.entrypoint, *command], copier(origin, self.made))
         if script is not None:
             said = f"{script.name} is read, which is copied into the image: its lines count from here on"
             draft.note(words[0].line, said)

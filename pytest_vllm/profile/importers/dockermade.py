@@ -13,7 +13,7 @@ from pytest_vllm.profile.flags import image_version
 from pytest_vllm.profile.importers.shellwords import Word
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_vllm.profile.importers.origin import Origin
 
@@ -64,38 +64,38 @@ def version_in(image: str, made: Sequence[Instruction]) -> str:
     return "" if touched else image_version(image)
 
 
-def followed(
-    origin: Origin, words: list[Word], made: Sequence[Instruction], folder: Path | None = None
-) -> tuple[list[Word], Path | None]:
-    """Entry point and command with the text of a script that was copied into the image in its place.
+def followed(words: list[Word], at: Callable[[str], Path | None]) -> tuple[list[Word], Path | None]:
+    """Entry point and command with the text of a script in its place, where that is known.
 
     Args:
-        origin: the Dockerfile.
         words: entry point and command.
-        made: the instructions that make the image.
-        folder: the build's context; the file's own folder unless told otherwise.
+        at: the file of this machine that lies at a place in the container.
 
     Returns:
         The words as `/bin/bash -c TEXT NAME …` where a script is read, and that script; else as they were.
     """
-    folder = folder or _context(origin, made)
-    at = 1 if len(words) > 1 and _SHELL.fullmatch(words[0].text) else 0
-    if not words or words[at].text.startswith("-"):
-        return words, None
-    script = _copied(words[at].text, made, folder)
-    if script is None or not (at or script.suffix in (".sh", ".bash", "")):
+    place = 1 if len(words) > 1 and _SHELL.fullmatch(words[0].text) else 0
+    place += place and words[1].text == "-c" and len(words) == 3
+    script = at(words[place].text) if words and not words[place].text.startswith("-") else None
+    if script is None:
         return words, None
     try:
         text = read_bounded(script)
     except Unreadable:
         return words, None
-    if not at and not re.match(r"#!.*\b(?:ba|da|z)?sh\b", text) and script.suffix == "":
+    if not place and not re.match(r"#!.*\b(?:ba|da|z)?sh\b", text):
         return words, None
-    line = words[at].line
-    return [*(Word(one, line) for one in ("/bin/bash", "-c", text)), words[at], *words[at + 1 :]], script
+    line = words[place].line
+    return [*(Word(one, line) for one in ("/bin/bash", "-c", text)), *words[place:]], script
 
 
-def _copied(inside: str, made: Sequence[Instruction], folder: Path) -> Path | None:
+def copier(origin: Origin, made: Sequence[Instruction]) -> Callable[[str], Path | None]:
+    """Where the files lie that a lone Dockerfile copies."""
+    folder = _context(origin, made)
+    return lambda inside: copied(inside, made, folder)
+
+
+def copied(inside: str, made: Sequence[Instruction], folder: Path) -> Path | None:
     """The file of the build's context that lies at a place in the image."""
     workdir, found = PurePosixPath("/"), None
     for one in made:

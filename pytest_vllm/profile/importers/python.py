@@ -14,7 +14,7 @@ from pytest_vllm.profile.importers.looks import OTHERS
 from pytest_vllm.profile.importers.marks import SECRET, unmarked
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pythonrun import Program
-from pytest_vllm.profile.importers.pythonvalues import Unknown
+from pytest_vllm.profile.importers.pythonvalues import Unknown, evaluate
 from pytest_vllm.profile.importers.vllmline import program_length
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MODAL = re.compile(r"^\s*(?:import|from) modal\b", re.MULTILINE)
 _LIBRARY = re.compile(r"\b(?:LLM\(|AsyncLLMEngine|AsyncEngineArgs|EngineArgs|build_openai_app|LLMConfig)")
-_PINNED = re.compile(r"""["']vllm(?:\[[\w,-]+\])?==([\w.]+)["']""")
+_PINNED = re.compile(r"vllm(?:\[[\w,-]+\])?==([\w.]+)")
 _GIVE = "give the vllm serve line"
 #: Flags without which a server is the same.
 _PLACED = ("--host", "--port", "--uvicorn-log-level")
@@ -54,7 +54,7 @@ def read_python(origin: Origin, service: str | None) -> Draft:
             draft.lost(other.line, f"the command {other.name}")
     draft.note(start.line, "of the program this command alone is read: what else it does is not")
     if draft.server["launcher"] == "process":
-        pinned = set(_PINNED.findall(origin.text))
+        pinned = {one[1] for one in map(_PINNED.fullmatch, program.installed) if one}
         if len(pinned) == 1:
             draft.set("version", pinned.pop(), start.line)
         if MODAL.search(origin.text):
@@ -139,7 +139,7 @@ def _words(origin: Origin, start: Start, notes: list[tuple[int, str]]) -> list[s
             notes.append((one.line, f"{words.pop()} is left out: {one.what} is worked out by the program"))
         else:
             flag = f"{words[-1]} is " if words and words[-1].startswith("--") else ""
-            what = f"{flag}{one.what}, which the program works out"
+            what = f"{flag}{one.what}" + ("" if ", which" in one.what else ", which the program works out")
             raise origin.problem(one.line, what, f"{_GIVE} that it comes to")
     return words
 
@@ -168,13 +168,14 @@ def _modal(draft: Draft, program: Program, start: Start) -> None:
     for one in start.node.decorator_list if start.node else ():
         for keyword in one.keywords if isinstance(one, ast.Call) else ():
             if keyword.arg == "gpu":
-                _gpu(draft, keyword)
+                _gpu(draft, program, keyword)
 
 
-def _gpu(draft: Draft, keyword: ast.keyword) -> None:
+def _gpu(draft: Draft, program: Program, keyword: ast.keyword) -> None:
     """`gpu="L40S:2"`, `gpu=f"H100:{N_GPU}"`."""
-    text = ast.unparse(keyword.value)
-    name = hardware_named(re.split(r"[:{]", text.strip("f'\""))[0])
+    found = evaluate(keyword.value, program.top) if program.top else None
+    text = found if isinstance(found, str) else ast.unparse(keyword.value)
+    name = hardware_named(text.partition(":")[0]) if isinstance(found, str) else ""
     draft.hardware = name or draft.hardware
     what = f"became hardware = {name}" if name else "is not carried over"
     draft.note(keyword.value.lineno, f"gpu={text} {what}")

@@ -67,7 +67,9 @@ class Program:
     functions: dict[str, Function] = field(default_factory=dict)
     arguments: dict[str, tuple[Any, str]] = field(default_factory=dict)
     unclear: list[tuple[int, str]] = field(default_factory=list)
+    installed: set[str] = field(default_factory=set)
     image_env: list[tuple[int, Any]] = field(default_factory=list)
+    top: Scope | None = None
     _called: set[str] = field(default_factory=set)
     _within: list[Function] = field(default_factory=list)
     _branch: list[tuple[int, str]] = field(default_factory=list)
@@ -77,7 +79,7 @@ class Program:
     def follow(self, module: ast.Module) -> None:
         """The module, and then the functions that nothing in it calls."""
         self.functions = {one.name: one for one in ast.walk(module) if isinstance(one, Function)}
-        scope = Scope(self.outer, self.folder, self._own)
+        scope = self.top = Scope(self.outer, self.folder, self._own)
         scope.names["__file__"] = str(self.folder / "program.py")
         self._block(module.body, scope)
         for name, one in self.functions.items():
@@ -300,17 +302,20 @@ class Program:
         name = dotted(node.func) or method
         if method == "env" and len(node.args) == 1:
             self.image_env.append((node.lineno, evaluate(node.args[0], scope)))
+        if method.endswith("pip_install"):
+            texts = [evaluate(one, scope) for one in node.args if not isinstance(one, ast.Starred)]
+            self.installed |= {one for one in texts if isinstance(one, str)}
         if _SHOWS.fullmatch(name) or name in self.functions:
             return
         given = [*node.args, *[one.value for one in node.keywords if one.arg not in ("env", "image")]]
         for one in given:
             value = evaluate(one.value if isinstance(one, ast.Starred) else one, scope)
             if isinstance(value, list):
-                texts = starts(value)
+                found = starts(value)
             else:
                 shell = _SHELLS.fullmatch(name) is not None
-                texts = isinstance(value, str) and shell and _TEXT.search(value) is not None
-            if texts:
+                found = isinstance(value, str) and shell and _TEXT.search(value) is not None
+            if found:
                 self._found(value, node, scope)
             elif isinstance(value, Unknown) and _SHELLS.fullmatch(name) and _TEXT.search(ast.unparse(one)):
                 self.unclear.append((value.line, value.what))

@@ -56,6 +56,8 @@ _PLAIN: dict[str, Callable[..., Any]] = {
     "os.path.join": lambda *parts: str(PurePosixPath(*parts)),
     "os.path.expanduser": str,
 }
+#: Keywords that change how a text looks and not what it says.
+_ANY = ("separators", "ensure_ascii", "sort_keys")
 _METHODS = ("strip", "lower", "upper", "split", "join", "format", "replace", "removeprefix", "startswith")
 
 
@@ -296,8 +298,8 @@ def _known(node: ast.Call, name: str, owner: Any, given: list[Any]) -> Any:
     """A call of Python's own."""
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     inside = [each for one in given for each in (one if isinstance(one, list) else [one])]
-    unknown = next((one for one in [*inside, owner] if isinstance(one, Unknown)), None)
-    if name in _PLAIN and not node.keywords:
+    unknown = next((one for one in inside if isinstance(one, Unknown)), None)
+    if name in _PLAIN and all(one.arg in _ANY for one in node.keywords):
         return unknown or _PLAIN[name](*given)
     if method == "copy" and isinstance(owner, list | dict):
         return owner.copy()

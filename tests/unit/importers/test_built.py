@@ -78,3 +78,20 @@ def test_the_bases_version(tmp_path: Path, made: str, version: str | None) -> No
     file = tmp_path / "Dockerfile"
     file.write_text(f'FROM vllm/vllm-openai:v0.32.0\n{made}\nCMD ["--model", "org/a"]\n')
     assert imported(file, environ={}).profile.server.version == version
+
+
+def test_a_script_that_is_mounted(app: Path) -> None:
+    """An entry point that lies beside the compose file is read, in the service's environment."""
+    text = """services:
+  llm:
+    image: vllm/vllm-openai:v0.32.0
+    entrypoint: ["/bin/sh", "/start.sh"]
+    command: ["--seed", "3"]
+    environment: {MODEL: org/c, LENGTH: 2048}
+    volumes: ["./app/start.sh:/start.sh:ro"]
+"""
+    (app.parent / "compose.yaml").write_text(text)
+    found = imported(app.parent / "compose.yaml", environ={})
+    assert found.profile.server.model == "org/c"
+    assert found.profile.server.args == {"max-model-len": 2048, "seed": 3}
+    assert any("/start.sh is read, which is mounted" in note for note in found.notes)
