@@ -208,10 +208,8 @@ class _Service:
         cleared = bool(part.get("entrypoint")) and not start[0]
         if found is None:
             words, script = followed([*start[0], *start[1]], mounted(draft.origin, part.node))
-            if script is not None:
-                draft.note(
-                    words[0].line, f"{words[3].text} is read, which is mounted: its lines count from here"
-                )
+            if script:
+                draft.note(words[0].line, f"{script} is read, which is mounted: its lines count from here")
                 start = [words, []]
             container.read_start(draft, start[0], start[1], self.names, cleared=cleared)
         else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.bounded import Unreadable, read_bounded
 from pytest_vllm.profile.importers.dockerfile import Built, read_built
-from pytest_vllm.profile.importers.dockermade import copied, followed
+from pytest_vllm.profile.importers.dockermade import copied, followed, text_of
 from pytest_vllm.profile.importers.origin import ImportProblem
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.shellwords import Word
     from pytest_vllm.profile.importers.yamlnodes import Node
 
-    Held = Callable[[str], Path | None]
+    Held = Callable[[str], str]
 
 
 def built(origin: Origin, node: Node) -> tuple[Built, Path] | None:
@@ -62,7 +62,7 @@ def started(
         found: as `built` has it.
         own: entry point and command of the service.
         line: what messages name for words of the Dockerfile.
-        held: where the files lie that the service mounts.
+        held: the texts of files that the service mounts.
     """
     made, folder = found
     entrypoint, command = own
@@ -74,18 +74,18 @@ def started(
 
 
 def mounted(origin: Origin, node: Node) -> Held:
-    """Where the files lie that a service mounts from beside the compose file."""
+    """The texts of files that a service mounts from beside the compose file."""
     places: dict[str, Path] = {}
     for one in node.get("volumes").items:
         parts = one.text.split(":") if one.text else [one.get("source").text, one.get("target").text]
         if len(parts) > 1 and parts[0].startswith("."):
             places[parts[1]] = origin.folder / parts[0]
 
-    def at(inside: str) -> Path | None:
+    def at(inside: str) -> str:
         for target, source in places.items():
             path = source if inside == target else source / inside.removeprefix(f"{target}/")
             if (inside == target or inside.startswith(f"{target}/")) and path.is_file():
-                return path
-        return None
+                return text_of(path)
+        return ""
 
     return at

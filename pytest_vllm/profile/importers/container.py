@@ -20,7 +20,13 @@ from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Remark, Value
 from pytest_vllm.profile.importers.shellwords import Word
-from pytest_vllm.profile.importers.vllmline import flag_of, model_of, program_length, read_arguments
+from pytest_vllm.profile.importers.vllmline import (
+    flag_of,
+    model_of,
+    program_length,
+    read_arguments,
+    version_of,
+)
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
@@ -96,6 +102,8 @@ def read_start(
     length = program_length(texts)
     if length:
         draft.set("command", texts[:length], words[0].line)
+        if version := version_of(texts[:length]):
+            draft.set("version", version, words[0].line)
     elif entrypoint:
         draft.set("entrypoint", [word.text for word in entrypoint], entrypoint[0].line)
         words = list(command)

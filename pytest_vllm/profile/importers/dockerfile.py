@@ -222,8 +222,8 @@ class _Reader:
             self._replaced("CMD behind an ENTRYPOINT that a shell reads", self.command)
         draft, origin = self.draft, self.draft.origin
         words, script = followed([*self.entrypoint, *command], copier(origin, self.made))
-        if script is not None:
-            said = f"{script.name} is read, which is copied into the image: its lines count from here on"
+        if script:
+            said = f"{script} is read, which is copied into the image: its lines count from here on"
             draft.note(words[0].line, said)
         entrypoint, command = (words, []) if script or self.entrypoint else ([], words)
         if not runs_vllm(image, [word.text for word in words]):

@@ -64,39 +64,45 @@ def version_in(image: str, made: Sequence[Instruction]) -> str:
     return "" if touched else image_version(image)
 
 
-def followed(words: list[Word], at: Callable[[str], Path | None]) -> tuple[list[Word], Path | None]:
+def followed(words: list[Word], at: Callable[[str], str]) -> tuple[list[Word], str]:
     """Entry point and command with the text of a script in its place, where that is known.
 
     Args:
         words: entry point and command.
-        at: the file of this machine that lies at a place in the container.
+        at: the text that lies at a place in the container, empty where that is not known.
 
     Returns:
-        The words as `/bin/bash -c TEXT NAME …` where a script is read, and that script; else as they were.
+        The words as `/bin/bash -c TEXT NAME …` where a script is read, and its place; else as they were.
     """
     place = 1 if len(words) > 1 and _SHELL.fullmatch(words[0].text) else 0
     place += place and words[1].text == "-c" and len(words) == 3
-    script = at(words[place].text) if words and not words[place].text.startswith("-") else None
-    if script is None:
-        return words, None
-    try:
-        text = read_bounded(script)
-    except Unreadable:
-        return words, None
-    if not place and not re.match(r"#!.*\b(?:ba|da|z)?sh\b", text):
-        return words, None
+    text = at(words[place].text) if words and not words[place].text.startswith("-") else ""
+    if not text or not (place or re.match(r"#!.*\b(?:ba|da|z)?sh\b", text)):
+        return words, ""
     line = words[place].line
-    return [*(Word(one, line) for one in ("/bin/bash", "-c", text)), *words[place:]], script
+    return [*(Word(one, line) for one in ("/bin/bash", "-c", text)), *words[place:]], words[place].text
 
 
-def copier(origin: Origin, made: Sequence[Instruction]) -> Callable[[str], Path | None]:
-    """Where the files lie that a lone Dockerfile copies."""
+def text_of(path: Path | None) -> str:
+    """The text of a script; empty for none, and for what cannot be read."""
+    try:
+        return read_bounded(path) if path is not None else ""
+    except Unreadable:
+        return ""
+
+
+def copier(origin: Origin, made: Sequence[Instruction]) -> Callable[[str], str]:
+    """The texts of files that a lone Dockerfile copies."""
     folder = _context(origin, made)
     return lambda inside: copied(inside, made, folder)
 
 
-def copied(inside: str, made: Sequence[Instruction], folder: Path) -> Path | None:
-    """The file of the build's context that lies at a place in the image."""
+def copied(inside: str, made: Sequence[Instruction], folder: Path) -> str:
+    """The text of the file of the build's context that lies at a place in the image."""
+    return text_of(_copied(inside, made, folder))
+
+
+def _copied(inside: str, made: Sequence[Instruction], folder: Path) -> Path | None:
     workdir, found = PurePosixPath("/"), None
     for one in made:
         if one.name == "WORKDIR":
