@@ -139,6 +139,7 @@ def _chosen(
         profiles = [one.text for one in node.get("profiles").items]
         return not profiles or "*" in active or any(one in active for one in profiles)
 
+    _laid_over(origin, services, running)
     meant = {name: node for name, node in running.items() if started(node)}
     running = meant if meant and wanted is None else running
     candidates = [Candidate(name, node.line - 1) for name, node in running.items()]
@@ -146,6 +147,15 @@ def _chosen(
     starts = {name: other_program(_start(services[name])) for name in others}
     outer, inner = parted(list(running), wanted, others)
     return list(running)[pick(origin, candidates, outer, "service", starts)], inner
+
+
+def _laid_over(origin: Origin, services: dict[str, Node], running: dict[str, Node]) -> None:
+    """Refuse a file that runs nothing by itself, since it changes the services of another one."""
+    for name, node in services.items() if not running else ():
+        if not any(node.get(key) for key in ("image", "build", "extends")):
+            what = f"the service {name} names no image: the file is laid over another one"
+            fix = "merge them: docker compose -f A -f B config | pytest --vllm-from=-"
+            raise origin.problem(node.line, what, fix)
 
 
 def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:
@@ -168,7 +178,8 @@ def _runs_vllm(origin: Origin, node: Node) -> bool:
     own = (_words(node.get("entrypoint")), _words(node.get("command")))
     if found is None:
         words = followed([*own[0], *own[1]], mounted(origin, node))[0]
-        return container.runs_vllm(node.get("image").text, [one.text for one in words])
+        image = node.get("image").text or ("built" if node.get("build") else "")
+        return container.runs_vllm(image, [one.text for one in words])
     return container.runs_vllm(
         found[0].image, [one.text for one in started(found, own, node.line, mounted(origin, node))]
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.profile.importers.marks import unmarked
-from pytest_vllm.profile.importers.pythonvalues import Environ, Scope, Unknown, evaluate, shown
+from pytest_vllm.profile.importers.pythonvalues import Environ, Scope, Unknown, evaluate
 from pytest_vllm.profile.importers.shellprefix import is_run
 from pytest_vllm.profile.importers.vllmline import program_length
 
@@ -52,9 +52,9 @@ def changes(node: ast.Call, scope: Scope, options: dict[str, tuple[Any, str]]) -
     elif isinstance(owner, list) and method == "append":
         owner.append(given[0])
     elif isinstance(owner, list) and method == "extend" and given:
-        owner.extend(given[0] if isinstance(given[0], list) else [Unknown(node.lineno, shown(node))])
+        owner.extend(given[0] if isinstance(given[0], list) else [Unknown(node.lineno, node)])
     elif isinstance(owner, list) and method in ("insert", "remove", "pop", "clear"):
-        owner.append(Unknown(node.lineno, shown(node)))
+        owner.append(Unknown(node.lineno, node))
     elif isinstance(owner, Environ | dict) and method in ("update", "setdefault", "pop"):
         _updated(owner.own if isinstance(owner, Environ) else owner, method, given, node, scope)
     else:

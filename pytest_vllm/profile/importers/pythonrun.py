@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _DEEPEST = 8
+_EXITS = ("sys.exit", "exit", "quit", "os._exit", "parser.error")
 #: Statements that are followed at most, and rounds of a loop.
 _MANY = 20_000
 _ROUNDS = 16
@@ -73,6 +74,7 @@ class Program:
     _called: set[str] = field(default_factory=set)
     _within: list[Function] = field(default_factory=list)
     _branch: list[tuple[int, str]] = field(default_factory=list)
+    _rounds: int = 0
     _steps: int = 0
     _known: dict[int, Any] = field(default_factory=dict)
 
@@ -106,6 +108,8 @@ class Program:
         before, self._known = self._known, {}  # a call is made once in a statement
         try:
             self._one(node, scope)
+        except (TypeError, KeyError, IndexError, ValueError, AttributeError):
+            raise _EndError from None  # so does the program
         finally:
             self._known = before
 
@@ -165,9 +169,20 @@ class Program:
             if isinstance(node.value, ast.Call) and changes(node.value, scope, self.arguments):
                 return
             self._value(node.value, scope)
+            if isinstance(node.value, ast.Call) and dotted(node.value.func) in _EXITS:
+                raise _EndError
         elif isinstance(node, ast.Delete):
             for target in node.targets:
-                self._assign(target, Unknown(node.lineno, shown(target)), scope)
+                self._delete(target, scope)
+
+    def _delete(self, target: ast.expr, scope: Scope) -> None:
+        if isinstance(target, ast.Subscript):
+            owner, key = evaluate(target.value, scope), evaluate(target.slice, scope)
+            table = owner.own if isinstance(owner, Environ) else owner
+            if isinstance(table, dict) and not isinstance(key, Unknown):
+                table.pop(key, None)
+                return
+        self._assign(target, Unknown(target.lineno, target), scope)
 
     def _value(self, node: ast.expr, scope: Scope) -> Any:
         """What an expression comes to; commands that are handed to a call on the way are collected."""
@@ -181,7 +196,7 @@ class Program:
         elif isinstance(target, ast.Tuple | ast.List):
             fits = isinstance(value, list) and len(value) == len(target.elts)
             for at, one in enumerate(target.elts):
-                self._assign(one, value[at] if fits else Unknown(target.lineno, shown(one)), scope)
+                self._assign(one, value[at] if fits else Unknown(target.lineno, one), scope)
         elif isinstance(target, ast.Subscript):
             owner, key = evaluate(target.value, scope), evaluate(target.slice, scope)
             if isinstance(owner, Environ):
@@ -214,7 +229,11 @@ class Program:
         self._branch.pop()
         for name, before in kept.items():
             after = scope.names.get(name)
-            if after != before and isinstance(before, list | str | int | float | dict | None):
+            if after == before:
+                continue
+            if self._rounds:
+                kept[name] = Unknown(line, f"{name}, which a loop may change")
+            elif isinstance(before, list | str | int | float | dict | None):
                 scope.said.append((line, changed(name, before, after, test)))
         for name, value in [(one, two) for one, two in scope.names.items() if one not in kept]:
             kept[name] = Unknown(line, f"{name}, which a branch sets") if value is not None else None
@@ -239,8 +258,10 @@ class Program:
     def _again(self, body: Sequence[ast.stmt], scope: Scope, line: int) -> None:
         """A loop whose rounds are not known: what it changes is not known behind it."""
         kept = copied(scope.names)
+        self._rounds += 1
         with suppress(_EndError, _LoopError):
             self._all(body, scope)
+        self._rounds -= 1
         for name, before in kept.items():
             after = scope.names.get(name)
             if after != before and isinstance(after, list):
@@ -255,7 +276,8 @@ class Program:
         name = dotted(node.func)
         if name.endswith((".parse_args", ".parse_known_args")):
             table = {"\0arguments": dict(self.arguments)}
-            return [table, []] if name.endswith("known_args") else table
+            rest = Unknown(node.lineno, "what it is given on the command line, which nothing here says")
+            return [table, rest] if name.endswith("known_args") else table
         one = self.functions.get(name)
         if id(node) in self._known:
             return self._known[id(node)]

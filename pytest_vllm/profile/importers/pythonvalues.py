@@ -67,11 +67,16 @@ class Unknown:
 
     Args:
         line: where it is used first.
-        what: the expression, and why.
+        of: the expression, or words for it.
     """
 
     line: int
-    what: str
+    of: ast.AST | str
+
+    @property
+    def what(self) -> str:
+        """The expression for people."""
+        return self.of if isinstance(self.of, str) else shown(self.of)
 
 
 class Environ:
@@ -137,11 +142,12 @@ def evaluate(node: ast.expr, scope: Scope) -> Any:
     """What an expression comes to; an Unknown for what is not worked out here. Never raises."""
     way = _WAYS.get(type(node))
     try:
-        found = way(node, scope) if way else Unknown(node.lineno, shown(node))
+        found = way(node, scope) if way else Unknown(node.lineno, node)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError, OverflowError):
-        return Unknown(node.lineno, shown(node))
+        return Unknown(node.lineno, node)
     large = isinstance(found, str | list | dict) and len(found) > _LARGEST
-    return Unknown(node.lineno, shown(node)) if large else found
+    large = large or (isinstance(found, int) and abs(found) > 2**63)
+    return Unknown(node.lineno, node) if large else found
 
 
 def _constant(node: ast.Constant, scope: Scope) -> Any:
@@ -160,7 +166,7 @@ def _listed(node: ast.List | ast.Tuple | ast.Set, scope: Scope) -> Any:
             found.append(evaluate(one, scope))
             continue
         value = evaluate(one.value, scope)
-        found += list(value) if isinstance(value, list) else [Unknown(one.lineno, shown(one))]
+        found += list(value) if isinstance(value, list) else [Unknown(one.lineno, one)]
     return found
 
 
@@ -184,7 +190,7 @@ def _text(node: ast.JoinedStr, scope: Scope) -> Any:
         if isinstance(one, ast.FormattedValue):
             value = evaluate(one.value, scope)
             if isinstance(value, Unknown | list | dict | Environ) or one.format_spec:
-                return Unknown(node.lineno, shown(one.value))
+                return Unknown(node.lineno, one.value)
             found += str(value)
         else:
             found += str(evaluate(one, scope))
@@ -195,6 +201,8 @@ def _sum(node: ast.BinOp, scope: Scope) -> Any:
     left, right = evaluate(node.left, scope), evaluate(node.right, scope)
     if isinstance(left, PurePosixPath) and isinstance(node.op, ast.Div):
         return left / right
+    if isinstance(left, list) and isinstance(right, Unknown):
+        return [*left, right]
     for one in (left, right):
         if isinstance(one, Unknown):
             return one
@@ -223,14 +231,14 @@ def _compare(node: ast.Compare, scope: Scope) -> Any:
     left, right = evaluate(node.left, scope), evaluate(node.comparators[0], scope)
     unknown = next((one for one in (left, right) if isinstance(one, Unknown)), None)
     if unknown is not None or len(node.ops) > 1:
-        return unknown or Unknown(node.lineno, shown(node))
+        return unknown or Unknown(node.lineno, node)
     return _COMPARED[type(node.ops[0])](left, right)
 
 
 def _choice(node: ast.IfExp, scope: Scope) -> Any:
     test = evaluate(node.test, scope)
     if isinstance(test, Unknown):
-        return Unknown(node.lineno, shown(node))
+        return Unknown(node.lineno, node)
     return evaluate(node.body if test else node.orelse, scope)
 
 
@@ -259,7 +267,7 @@ def _attribute(node: ast.Attribute, scope: Scope) -> Any:
 
 
 def _no(node: ast.expr) -> Unknown:
-    return Unknown(node.lineno, shown(node))
+    return Unknown(node.lineno, node)
 
 
 def of_environ(environ: Environ, name: Any, otherwise: Any, node: ast.AST, scope: Scope) -> Any:
