@@ -14,8 +14,9 @@ from pytest_vllm.profile.importers.looks import OTHERS
 from pytest_vllm.profile.importers.marks import SECRET, unmarked
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pythonrun import Program
-from pytest_vllm.profile.importers.pythonvalues import Unknown, evaluate
+from pytest_vllm.profile.importers.pythonvalues import Unknown, dotted, evaluate
 from pytest_vllm.profile.importers.vllmline import program_length
+from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,13 +115,28 @@ def _parts(
 def _script(origin: Origin, start: Start, notes: list[tuple[int, str]]) -> str:
     """What a shell would be given, at its line. Raises ImportProblem for what is not known."""
     exports = []
+    secrets = _secrets(origin.text)
     for name, value in start.environ.items():
         if isinstance(value, Unknown) or not re.fullmatch(r"[A-Za-z_]\w*", str(name)):
             notes.append((start.line, f"{name} is left out of its environment: {_what(value)} is not known"))
+        elif value in secrets and not secret_name(str(name)):
+            notes.append((start.line, f"{name} is left out of its environment: it holds a secret"))
         elif value is not None:
             exports.append(f"export {name}={_quoted(str(value))}; ")
     text = start.words if isinstance(start.words, str) else " ".join(_words(origin, start, notes))
     return "\n" * (start.line - 1) + "".join(exports) + text + "\n"
+
+
+def _secrets(text: str) -> set[str]:
+    """What the program writes down under names of secrets."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(node.value, ast.Constant):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(secret_name(dotted(one).rpartition(".")[2]) for one in targets):
+            found.add(str(node.value.value))
+    return found - {""}
 
 
 def _words(origin: Origin, start: Start, notes: list[tuple[int, str]]) -> list[str]:
@@ -137,6 +153,8 @@ def _words(origin: Origin, start: Start, notes: list[tuple[int, str]]) -> list[s
             )
         elif words and words[-1] in _PLACED:
             notes.append((one.line, f"{words.pop()} is left out: {one.what} is worked out by the program"))
+        elif words and words[-1] == "--api-key":
+            words.append('"${VLLM_API_KEY}"')
         else:
             flag = f"{words[-1]} is " if words and words[-1].startswith("--") else ""
             what = f"{flag}{one.what}" + ("" if ", which" in one.what else ", which the program works out")
@@ -165,17 +183,18 @@ def _modal(draft: Draft, program: Program, start: Start) -> None:
                 draft.set_env(str(name), str(value), line)
         if len(tables) > 1:
             draft.lost(line, f"{', '.join(map(str, table))}, the environment of one of several images,")
-    for one in start.node.decorator_list if start.node else ():
-        for keyword in one.keywords if isinstance(one, ast.Call) else ():
-            if keyword.arg == "gpu":
-                _gpu(draft, program, keyword)
+    asked = [one for one in ast.walk(program.module) if isinstance(one, ast.keyword) and one.arg == "gpu"]
+    own = {id(one) for node in (start.node.decorator_list if start.node else ()) for one in ast.walk(node)}
+    mine = [one for one in asked if id(one) in own] or asked
+    for one in mine:
+        _gpu(draft, program, one, alone=len({ast.dump(each.value) for each in mine}) == 1)
 
 
-def _gpu(draft: Draft, program: Program, keyword: ast.keyword) -> None:
+def _gpu(draft: Draft, program: Program, keyword: ast.keyword, *, alone: bool) -> None:
     """`gpu="L40S:2"`, `gpu=f"H100:{N_GPU}"`."""
     found = evaluate(keyword.value, program.top) if program.top else None
     text = found if isinstance(found, str) else ast.unparse(keyword.value)
-    name = hardware_named(text.partition(":")[0]) if isinstance(found, str) else ""
+    name = hardware_named(text.partition(":")[0]) if isinstance(found, str) and alone else ""
     draft.hardware = name or draft.hardware
     what = f"became hardware = {name}" if name else "is not carried over"
     draft.note(keyword.value.lineno, f"gpu={text} {what}")

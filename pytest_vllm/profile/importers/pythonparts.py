@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.profile.bounded import Unreadable, read_bounded
 from pytest_vllm.profile.importers.marks import unmarked
-from pytest_vllm.profile.importers.pythonvalues import Environ, Scope, Unknown, evaluate
+from pytest_vllm.profile.importers.pythonvalues import Environ, Scope, Unknown, evaluate, told
 from pytest_vllm.profile.importers.shellprefix import is_run
 from pytest_vllm.profile.importers.vllmline import program_length
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-_LONGEST = 60
+#: Calls that end the program.
+EXITS = ("sys.exit", "exit", "quit", "os._exit", "parser.error")
+#: A command in a text.
+TEXT = re.compile(r"\bvllm\s+serve\s|\bapi_server\b|\b(?:docker|podman)\s+run\b.*\bvllm\b", re.DOTALL)
+#: Calls that hand a text to a shell, and those that do nothing with a command but show or join it.
+SHELLS = re.compile(
+    r"(?:\w+\.)*(?:Popen|run|call|check_call|check_output|system|popen|getoutput|\w*exec\w*|spawn\w*|sh|bash"
+    r"|create_subprocess_shell|\w*[Cc]ommand\w*|\w*Request)"
+)
+SHOWS = re.compile(
+    r"(?:.*\.)?(?:print|pprint|info|debug|warning|error|join|quote|append|extend|len|str|list)"
+)
 
 
 @dataclass(frozen=True)
@@ -79,9 +93,23 @@ def _option(node: ast.Call, given: Sequence[Any], scope: Scope, options: dict[st
 def changed(name: str, before: Any, after: Any, test: str) -> str:
     """What has to be said of a name that an arm of a branch changes."""
     if isinstance(before, list) and isinstance(after, list) and after[: len(before)] == before:
-        added = " ".join("…" if isinstance(one, Unknown) else str(one) for one in after[len(before) :])
-        return f"{added} is added only where `{test}` decides so: it is not here"
-    return f"{name} is {_short(before)}, and something else where `{test}` decides so"
+        more = after[len(before) :]
+        flags = ["", *[str(one) for one in more]]
+        words = [
+            "…" if isinstance(one, Unknown) or told(flag, one) == "…" else str(one)
+            for flag, one in zip(flags, more, strict=False)
+        ]
+        return f"{unmarked(' '.join(words))} is added only where `{test}` decides so: it is not here"
+    return f"{name} is {told(name, before)}, and something else where `{test}` decides so"
+
+
+def module_beside(node: ast.ImportFrom, folder: Path) -> ast.Module | None:
+    """The module that names are imported from, where it lies beside the program; None for any other."""
+    path = folder.joinpath(*(node.module or "").split(".")).with_suffix(".py")
+    try:
+        return ast.parse(read_bounded(path)) if node.module and path.is_file() else None
+    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def starts(words: Sequence[Any]) -> bool:
@@ -90,11 +118,6 @@ def starts(words: Sequence[Any]) -> bool:
     if len(texts) < 2 or not texts[0]:
         return False
     return bool(program_length(texts)) or (is_run(texts) and any("vllm" in one for one in texts))
-
-
-def _short(value: Any) -> str:
-    text = unmarked(repr(value))
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def copied(names: Mapping[str, Any]) -> dict[str, Any]:

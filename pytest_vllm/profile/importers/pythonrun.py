@@ -8,40 +8,36 @@ and what it would have changed is said.
 from __future__ import annotations
 
 import ast
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.profile.importers.pythonparts import (
+    EXITS,
+    SHELLS,
+    SHOWS,
+    TEXT,
     Function,
     Start,
     as_read,
     changed,
     changes,
     copied,
+    module_beside,
     starts,
 )
-from pytest_vllm.profile.importers.pythonvalues import Environ, Scope, Unknown, dotted, evaluate, shown
+from pytest_vllm.profile.importers.pythonvalues import Environ, Scope, Unknown, dotted, evaluate, shown, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 _DEEPEST = 8
-_EXITS = ("sys.exit", "exit", "quit", "os._exit", "parser.error")
+#: Modules that import each other, at most.
+_NESTED = 3
 #: Statements that are followed at most, and rounds of a loop.
 _MANY = 20_000
 _ROUNDS = 16
-_TEXT = re.compile(r"\bvllm\s+serve\s|\bapi_server\b|\b(?:docker|podman)\s+run\b.*\bvllm\b", re.DOTALL)
-#: Calls that hand a text to a shell, and those that do nothing with a command but show or join it.
-_SHELLS = re.compile(
-    r"(?:\w+\.)*(?:Popen|run|call|check_call|check_output|system|popen|getoutput|\w*exec\w*|spawn\w*|sh|bash"
-    r"|create_subprocess_shell|\w*[Cc]ommand\w*|\w*Request)"
-)
-_SHOWS = re.compile(
-    r"(?:.*\.)?(?:print|pprint|info|debug|warning|error|join|quote|append|extend|len|str|list)"
-)
 
 
 class _EndError(Exception):
@@ -64,6 +60,7 @@ class Program:
 
     outer: Mapping[str, str]
     folder: Path
+    nested: int = 0
     starts: list[Start] = field(default_factory=list)
     functions: dict[str, Function] = field(default_factory=dict)
     arguments: dict[str, tuple[Any, str]] = field(default_factory=dict)
@@ -71,6 +68,7 @@ class Program:
     installed: set[str] = field(default_factory=set)
     image_env: list[tuple[int, Any]] = field(default_factory=list)
     top: Scope | None = None
+    module: ast.Module = field(default_factory=lambda: ast.Module([], []))
     _called: set[str] = field(default_factory=set)
     _within: list[Function] = field(default_factory=list)
     _branch: list[tuple[int, str]] = field(default_factory=list)
@@ -80,6 +78,7 @@ class Program:
 
     def follow(self, module: ast.Module) -> None:
         """The module, and then the functions that nothing in it calls."""
+        self.module = module
         self.functions = {one.name: one for one in ast.walk(module) if isinstance(one, Function)}
         scope = self.top = Scope(self.outer, self.folder, self._own)
         scope.names["__file__"] = str(self.folder / "program.py")
@@ -125,7 +124,7 @@ class Program:
             if node.exc:
                 self._value(node.exc, scope)
             raise _EndError
-        elif not isinstance(node, Function | ast.Import | ast.ImportFrom):
+        elif not isinstance(node, Function | ast.Import):
             self._plain(node, scope)
 
     def _ways(self) -> dict[type[ast.stmt], Callable[[Any, Scope], None]]:
@@ -138,6 +137,7 @@ class Program:
             ast.Return: self._return,
             ast.Match: self._match,
             ast.ClassDef: self._class,
+            ast.ImportFrom: self._import,
             ast.Global: lambda node, scope: scope.shared.update(node.names),
         }
 
@@ -146,6 +146,26 @@ class Program:
 
     def _class(self, node: ast.ClassDef, scope: Scope) -> None:
         self._all([one for one in node.body if isinstance(one, ast.Assign | ast.AnnAssign)], scope)
+
+    def _import(self, node: ast.ImportFrom, scope: Scope) -> None:
+        """Names of a module: their values where it lies beside the program, and is read."""
+        module, found = module_beside(node, self.folder) if self.nested < _NESTED else None, {}
+        if module is not None:
+            inner = Program(self.outer, self.folder, nested=self.nested + 1)
+            found = inner.values_of(module)
+        for one in node.names:
+            value = found.get(one.name, Unknown(node.lineno, f"{one.name}, which is imported"))
+            scope.names[one.asname or one.name] = value
+            if isinstance(value, str | int | float):
+                scope.said.append(
+                    (node.lineno, f"{one.name} is {told(one.name, value)}, from {node.module}.py")
+                )
+
+    def values_of(self, module: ast.Module) -> dict[str, Any]:
+        """What the names of a module stand for."""
+        scope = Scope(self.outer, self.folder, self._own)
+        self._block(module.body, scope)
+        return scope.names
 
     def _match(self, node: ast.Match, scope: Scope) -> None:
         for one in node.cases:
@@ -169,7 +189,7 @@ class Program:
             if isinstance(node.value, ast.Call) and changes(node.value, scope, self.arguments):
                 return
             self._value(node.value, scope)
-            if isinstance(node.value, ast.Call) and dotted(node.value.func) in _EXITS:
+            if isinstance(node.value, ast.Call) and dotted(node.value.func) in EXITS:
                 raise _EndError
         elif isinstance(node, ast.Delete):
             for target in node.targets:
@@ -305,7 +325,9 @@ class Program:
             if value is _ABSENT and one.arg in defaults:
                 value = evaluate(defaults[one.arg], inner)
                 if isinstance(value, str | int | float) and not isinstance(value, bool):
-                    inner.said.append((node.lineno, f"{node.name}(): {one.arg} is {value!r} by default"))
+                    inner.said.append(
+                        (node.lineno, f"{node.name}(): {one.arg} is {told(one.arg, value)} by default")
+                    )
             elif value is _ABSENT:
                 value = Unknown(node.lineno, f"{one.arg}, which {node.name}() is given")
             inner.names[one.arg] = value
@@ -327,7 +349,7 @@ class Program:
         if method.endswith("pip_install"):
             texts = [evaluate(one, scope) for one in node.args if not isinstance(one, ast.Starred)]
             self.installed |= {one for one in texts if isinstance(one, str)}
-        if _SHOWS.fullmatch(name) or name in self.functions:
+        if SHOWS.fullmatch(name) or name in self.functions:
             return
         given = [*node.args, *[one.value for one in node.keywords if one.arg not in ("env", "image")]]
         for one in given:
@@ -335,11 +357,11 @@ class Program:
             if isinstance(value, list):
                 found = starts(value)
             else:
-                shell = _SHELLS.fullmatch(name) is not None
-                found = isinstance(value, str) and shell and _TEXT.search(value) is not None
+                shell = SHELLS.fullmatch(name) is not None
+                found = isinstance(value, str) and shell and TEXT.search(value) is not None
             if found:
                 self._found(value, node, scope)
-            elif isinstance(value, Unknown) and _SHELLS.fullmatch(name) and _TEXT.search(ast.unparse(one)):
+            elif isinstance(value, Unknown) and SHELLS.fullmatch(name) and TEXT.search(ast.unparse(one)):
                 self.unclear.append((value.line, value.what))
         words = [evaluate(one, scope) for one in node.args if not isinstance(one, ast.Starred)]
         if starts(words):
@@ -359,13 +381,13 @@ class Program:
         ]
         kept = words if isinstance(words, str) else list(words)
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        sure = _SHELLS.fullmatch(dotted(node.func) or method) is not None
+        sure = SHELLS.fullmatch(dotted(node.func) or method) is not None
         found = Start(
             kept,
             environ,
             node.lineno,
             within.name if within else "",
-            tuple(dict.fromkeys(said)),
+            tuple((line, text) for text, line in {text: line for line, text in reversed(said)}.items()),
             within,
             sure,
         )

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.profile.importers.marks import secret_mark
-from pytest_vllm.profile.secrets import secret_name
+from pytest_vllm.profile.importers.marks import secret_mark, unmarked
+from pytest_vllm.profile.secrets import secret_name, secret_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -121,6 +121,13 @@ class Scope:
         if name in self.names or self.above is None:
             return self.names[name]
         return self.above.look(name)
+
+
+def told(name: str, value: Any) -> str:
+    """A value for people; a secret is not."""
+    hidden = secret_name(name.lstrip("-").replace("-", "_")) or secret_text(str(value))
+    text = "…" if hidden else unmarked(repr(value))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def dotted(node: ast.AST) -> str:
@@ -261,7 +268,7 @@ def _attribute(node: ast.Attribute, scope: Scope) -> Any:
     if isinstance(value, dict) and "\0arguments" in value:
         found, flag = value["\0arguments"][node.attr]
         if not isinstance(found, Unknown) and found not in (None, False):
-            scope.said.append((node.lineno, f"{flag} is {found!r} by default: that is taken"))
+            scope.said.append((node.lineno, f"{flag} is {told(flag, found)} by default: that is taken"))
         return found
     return value.parent if node.attr == "parent" and isinstance(value, PurePosixPath) else _no(node)
 
