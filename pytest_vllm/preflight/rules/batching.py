@@ -50,10 +50,14 @@ def tokens_below_context(of: Deployment) -> Iterator[Finding]:
         )
 
 
+#: Compute capability of the one GPU of which it was measured.
+_GB10 = (12, 1)
+
+
 @rule("batching.chunked-hybrid", WARNING, source="guide for Qwen3.5 on DGX Spark: 50 to 5.7 tok/s")
 def chunked_hybrid(of: Deployment) -> Iterator[Finding]:
-    """Chunked prefill is asked for on a model with recurrent layers."""
-    if of.on(_CHUNKED) and of.model and of.model.hybrid:
+    """Chunked prefill is asked for on a model with recurrent layers, on GB10."""
+    if of.on(_CHUNKED) and of.model and of.model.hybrid and of.capability == _GB10:
         yield Finding(
             of.key(_CHUNKED),
             f"{_CHUNKED} on {of.model.title}, a hybrid of attention and recurrent layers",

@@ -60,6 +60,16 @@ def _device(of: Deployment) -> str:
     return of.hardware.title if of.hardware else "the GPU"
 
 
+def _of_modelopt(of: Deployment) -> bool:
+    """Whether the checkpoint may be Model Optimizer's, which is loaded as such whatever is written.
+
+    `ModelOpt…Config.override_quantization_method` does not look at what was asked for; NVIDIA's guides write
+    `--quantization fp4`. Of a folder nobody knows who made it.
+    """
+    model = of.profile.server.model
+    return of.quantization in ("nvfp4", "fp8") and (model.startswith("nvidia/") or model[:1] in "/~.")
+
+
 @rule("quantisation.on-the-fly-gb10", ERROR, source="guide for DGX Spark: cutlass_scaled_mm failed")
 def on_the_fly_gb10(of: Deployment) -> Iterator[Finding]:
     """Weights are turned into FP8 while loading, which fails on GB10."""
@@ -79,7 +89,7 @@ def on_the_fly_gb10(of: Deployment) -> Iterator[Finding]:
 def mismatch(of: Deployment) -> Iterator[Finding]:
     """A method that is not the checkpoint's."""
     given, fits = of.given(_FLAG), _FITS.get(of.quantization)
-    if isinstance(given, str) and fits and given not in fits:
+    if isinstance(given, str) and fits and given not in fits and not _of_modelopt(of):
         yield Finding(
             of.key(_FLAG),
             f"quantization is {given!r}, {_title(of)} is stored as {of.quantization}",
@@ -111,7 +121,7 @@ def unknown(of: Deployment) -> Iterator[Finding]:
     given, known = of.given(_FLAG), flags(of.version)[_FLAG].suggested
     if not isinstance(given, str) or re.sub(r"[-_]", "", given.lower()) == _OVERRIDDEN:
         return
-    if known and given.lower() not in known and given != "gguf":
+    if known and given.lower() not in known and given != "gguf" and not _of_modelopt(of):
         yield Finding(
             of.key(_FLAG),
             f"quantization is {given!r}",

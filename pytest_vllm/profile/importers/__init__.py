@@ -38,6 +38,7 @@ KINDS = {
     "dstack": "a dstack configuration",
     "workflow": "a GitHub workflow",
     "llama-swap": "a llama-swap configuration",
+    "python": "a Python program that starts vllm serve",
 }
 #: Kind -> the module and the function that read it.
 _READERS = {
@@ -57,6 +58,7 @@ _READERS = {
     "dstack": ("tasks", "read_dstack"),
     "workflow": ("tasks", "read_workflow"),
     "llama-swap": ("tasks", "read_llama_swap"),
+    "python": ("python", "read_python"),
 }
 _CONTAINER = "container:"
 _FORMS = f"{', '.join(KINDS.values())}, or {_CONTAINER}NAME"

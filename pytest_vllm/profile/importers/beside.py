@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.yamlnodes import Node
 
 _SHARED = "host port config seed device log-level api-key version help timeout workers root-path"
+_POD = "import its pod: kubectl get pod NAME -o yaml | pytest --vllm-from=-"
+#: Kinds of Kubernetes itself, which pass nothing on.
+_CORE = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod")
 #: Flags that other programs have too.
 SHARED = frozenset(_SHARED.split())
 #: Keys whose words go to another program than the server.
@@ -41,6 +44,13 @@ def beside(origin: Origin, chosen: Place, path: str, node: Node) -> None:
         ImportProblem: with the first of the arguments; to leave them out would be another server.
     """
     flags = list(_flags(node)) if not set(path.split(".")) & set(_ELSEWHERE) else []
+    settings = _settings(node) if not chosen.owner.get("kind").text.startswith(_CORE) else []
+    if len(settings) > 1:
+        kind = chosen.document.get("kind").text
+        what = (
+            f"{path} holds settings of vLLM ({', '.join(settings)}), which the operator of {kind} passes on"
+        )
+        raise origin.problem(node.line, what, _POD)
     flag = next(
         (one for one in flags if one.text.startswith("--model")), flags[0] if len(flags) > 1 else None
     )
@@ -48,9 +58,14 @@ def beside(origin: Origin, chosen: Place, path: str, node: Node) -> None:
         return
     kind = chosen.document.get("kind").text
     what = f"{path} holds arguments of vLLM ({flag.text}), which the operator of {kind} puts together"
-    raise origin.problem(
-        flag.line, what, "import its pod: kubectl get pod NAME -o yaml | pytest --vllm-from=-"
-    )
+    raise origin.problem(flag.line, what, _POD)
+
+
+def _settings(node: Node) -> list[str]:
+    """Keys of a table, all of which are flags of vLLM's, some of them of no other program."""
+    keys = [key for key, one in node.pairs if not one.pairs]
+    own = [key for key in keys if canonical(key) not in SHARED and flag_of(canonical(key))]
+    return own if all(flag_of(canonical(key)) for key in keys) else []
 
 
 def _flags(node: Node) -> Iterator[Node]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import composehost, container
+from pytest_vllm.profile.importers.composebuild import built, mounted, named, started
 from pytest_vllm.profile.importers.composefiles import Files
 from pytest_vllm.profile.importers.containerline import pass_on, read_env_file
+from pytest_vllm.profile.importers.dockermade import followed
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.envfile import dotenv
 from pytest_vllm.profile.importers.ledger import Ledger
@@ -19,6 +21,9 @@ from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_vllm.profile.importers.dockerfile import Built
     from pytest_vllm.profile.importers.origin import Origin
 
 #: Keys of a service that say how it is started or watched, not what it is.
@@ -121,8 +126,12 @@ def _chosen(
     origin: Origin, services: dict[str, Node], names: Variables, wanted: str | None
 ) -> tuple[str, str]:
     """Which service is meant, and which server of its shell; of those that compose starts, unless named."""
-    running = {name: node for name, node in services.items() if _runs_vllm(node)}
-    told = {name: node for name, node in running.items() if _start(node) or not node.get("build")}
+    running = {name: node for name, node in services.items() if _runs_vllm(origin, node)}
+    told = {
+        name: node
+        for name, node in running.items()
+        if _start(node) or not node.get("build") or built(origin, node)
+    }
     running = told or running  # an image of one's own, without a command, may be anything
     active = names.values.get("COMPOSE_PROFILES", origin.environ.get("COMPOSE_PROFILES", "")).split(",")
 
@@ -130,6 +139,7 @@ def _chosen(
         profiles = [one.text for one in node.get("profiles").items]
         return not profiles or "*" in active or any(one in active for one in profiles)
 
+    _laid_over(origin, services, running)
     meant = {name: node for name, node in running.items() if started(node)}
     running = meant if meant and wanted is None else running
     candidates = [Candidate(name, node.line - 1) for name, node in running.items()]
@@ -137,6 +147,15 @@ def _chosen(
     starts = {name: other_program(_start(services[name])) for name in others}
     outer, inner = parted(list(running), wanted, others)
     return list(running)[pick(origin, candidates, outer, "service", starts)], inner
+
+
+def _laid_over(origin: Origin, services: dict[str, Node], running: dict[str, Node]) -> None:
+    """Refuse a file that runs nothing by itself, since it changes the services of another one."""
+    for name, node in services.items() if not running else ():
+        if not any(node.get(key) for key in ("image", "build", "extends")):
+            what = f"the service {name} names no image: the file is laid over another one"
+            fix = "merge them: docker compose -f A -f B config | pytest --vllm-from=-"
+            raise origin.problem(node.line, what, fix)
 
 
 def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:
@@ -154,8 +173,16 @@ def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:
     return names
 
 
-def _runs_vllm(node: Node) -> bool:
-    return container.runs_vllm(node.get("image").text, _start(node))
+def _runs_vllm(origin: Origin, node: Node) -> bool:
+    found = built(origin, node)
+    own = (_words(node.get("entrypoint")), _words(node.get("command")))
+    if found is None:
+        words = followed([*own[0], *own[1]], mounted(origin, node))[0]
+        image = node.get("image").text or ("built" if node.get("build") else "")
+        return container.runs_vllm(image, [one.text for one in words])
+    return container.runs_vllm(
+        found[0].image, [one.text for one in started(found, own, node.line, mounted(origin, node))]
+    )
 
 
 def _start(node: Node) -> list[str]:
@@ -178,18 +205,45 @@ class _Service:
         """Every key of the service."""
         draft, part = self.draft, self.part
         image = part.get("image")
+        found = built(draft.origin, part.node)
         if image:
             draft.set("image", self._text(image), image.line)
-        else:
+        elif found is None:
             draft.note(part.line, "the service names no image (it is built): set [server] image")
         draft.deployment["name"] = self._text(part.get("container_name")) or self.name
         self._environment()
+        for name, value in found[0].env.items() if found else ():
+            if isinstance(value, str) and name not in draft.env:
+                draft.set_env(name, value, part.line)
         start = [self._command(part.get(key)) for key in ("entrypoint", "command")]
         cleared = bool(part.get("entrypoint")) and not start[0]
-        container.read_start(draft, start[0], start[1], self.names, cleared=cleared)
+        if found is None:
+            words, script = followed([*start[0], *start[1]], mounted(draft.origin, part.node))
+            if script:
+                draft.note(words[0].line, f"{script} is read, which is mounted: its lines count from here")
+                start = [words, []]
+            container.read_start(draft, start[0], start[1], self.names, cleared=cleared)
+        else:
+            self._built(found, (start[0], start[1]), cleared=cleared)
         composehost.read_host(draft, part, self._text)
         composehost.read_gpus(draft, part, self._text)
         composehost.read_mounted(draft, part, self.document, self._text)
+
+    def _built(self, found: tuple[Built, Path], own: tuple[list[Word], list[Word]], *, cleared: bool) -> None:
+        """What the built image starts, as far as the service says nothing else."""
+        draft, (made, _) = self.draft, found
+        line = self.part.get("build").line
+        name = draft.server.get("image") or named(draft.origin, self.document, self.name)
+        words = started(found, own, line, mounted(draft.origin, self.part.node))
+        has = bool(own[0] or made.entrypoint) or words[1:2] == [Word("-c", words[0].line)] if words else False
+        draft.server["image"] = made.image
+        container.read_start(draft, words if has else [], [] if has else words, self.names, cleared=cleared)
+        draft.server["image"] = name
+        if made.version:
+            draft.set("version", made.version, line)
+        draft.note(
+            line, f"{name} is built of a Dockerfile that begins with {made.image}: docker compose build"
+        )
 
     def _text(self, part: Part) -> str:
         return self.names.text(part.text, part.line)

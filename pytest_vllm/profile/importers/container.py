@@ -18,9 +18,15 @@ from pytest_vllm.profile.importers.shellprefix import nested
 from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
-from pytest_vllm.profile.importers.shellvalue import Remark, Value
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Remark, Value
 from pytest_vllm.profile.importers.shellwords import Word
-from pytest_vllm.profile.importers.vllmline import flag_of, model_of, program_length, read_arguments
+from pytest_vllm.profile.importers.vllmline import (
+    flag_of,
+    model_of,
+    program_length,
+    read_arguments,
+    version_of,
+)
 from pytest_vllm.profile.words import unknown
 
 if TYPE_CHECKING:
@@ -35,6 +41,8 @@ _WRAPPERS = ("exec", "sudo", "nohup", "env", "time", "command", "-E")
 _OWN_START = re.compile(r"(?:(?:index\.)?docker\.io/)?vllm/vllm-openai(?:-[\w-]+)?(?:[:@].*)?")
 #: What a guide writes where a name belongs.
 _STANDS_FOR = re.compile(r"\.{2,}|…|<[^<>]+>|\[[^\[\]]+\]|(?:YOUR|MY)[_-]MODEL\w*|MODEL(?:_NAME|_ID|_PATH)?")
+#: What makes vLLM say something of itself and end.
+_ASKS = {"--help", "--version"}
 _SIZE = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 
@@ -94,6 +102,8 @@ def read_start(
     length = program_length(texts)
     if length:
         draft.set("command", texts[:length], words[0].line)
+        if version := version_of(texts[:length]):
+            draft.set("version", version, words[0].line)
     elif entrypoint:
         draft.set("entrypoint", [word.text for word in entrypoint], entrypoint[0].line)
         words = list(command)
@@ -101,6 +111,11 @@ def read_start(
         read_arguments(draft, words[length:])
     except ImportProblem as problem:
         raise explained(draft.origin, said, problem) from problem
+    _has_model(draft, words, said)
+
+
+def _has_model(draft: Draft, words: Sequence[Word], said: Sequence[Remark]) -> None:
+    """Note a server of vLLM's default model. Raises ImportProblem for a name that is missing or none."""
     model = draft.server.get("model", "")
     if _STANDS_FOR.fullmatch(model):
         line = words[0].line if words else 0
@@ -108,6 +123,8 @@ def read_start(
             line, f"{model!r} stands for a model's name", "write the name in its place"
         )
     if not model and "config" not in draft.args:
+        if said:
+            raise draft.origin.problem(said[0].line, said[0].text.removesuffix(LEFT_EMPTY))
         draft.note(words[0].line if words else 0, "no model is named: vLLM serves its default model")
 
 
@@ -165,7 +182,7 @@ def _unwrapped(
     at = next(place for place, word in enumerate(words) if word.text == found[0].text)
     state = _state(draft, variables, found[1])
     run = Run(draft.origin, parsed(found[0].text, draft.origin, words[at].line), state).follow()
-    starts = [one for one in run.starts if program_length(one.texts)]
+    starts = [one for one in run.starts if program_length(one.texts) and not _ASKS & set(one.texts)]
     if not starts:
         return words, ()
     starts = starts if draft.wanted else one_of(starts, run.taken)

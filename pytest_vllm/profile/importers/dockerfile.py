@@ -1,4 +1,4 @@
-"""Dockerfiles that add nothing but settings to an image: what a container of theirs starts by itself."""
+"""Dockerfiles: what a container of the image that they make starts by itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container
+from pytest_vllm.profile.importers.container import runs_vllm
+from pytest_vllm.profile.importers.dockermade import (
+    Instruction,
+    copier,
+    followed,
+    how,
+    image_name,
+    version_in,
+)
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.ledger import Ledger
 from pytest_vllm.profile.importers.origin import ImportProblem
@@ -16,25 +25,21 @@ from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.importers.variables import Variables
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from pytest_vllm.profile.importers.origin import Origin
 
 _LINE = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)
 _HERE = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
+#: Names in a value that have no default.
+_NAMES = re.compile(r"\$\{?([A-Za-z_]\w*)(?![\w:])")
 #: Instructions that make another image of the one they begin with.
 _MAKING = ("RUN", "COPY", "ADD", "ONBUILD")
 #: Instructions without effect on the server.
 _IDLE = ("LABEL", "MAINTAINER", "EXPOSE", "HEALTHCHECK", "STOPSIGNAL")
 _BUILD = "build it, and give the docker run line or compose file that starts its image"
 _ELSEWHERE = "GPUs, ports, volumes and variables are given where it is started: set [server] gpus"
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One instruction, its lines joined."""
-
-    name: str
-    text: str
-    line: int
 
 
 @dataclass
@@ -47,26 +52,62 @@ class _Stage:
 def read_dockerfile(origin: Origin, service: str | None = None) -> Draft:
     """The server that an image of this file starts.
 
-    Raises ImportProblem for a file that makes another image, which has to be built and named, for a value
-    that the build is given, and for a program that is not vLLM.
+    Raises ImportProblem for a value that the build is given, and for a program that is not vLLM.
     """
+    reader, line = _read(origin, {})
+    draft = reader.draft
+    draft.wanted = service or ""
+    reader.start(draft.server["image"])
+    reader.idle.close(draft)
+    draft.note(line, _ELSEWHERE)
+    return draft
+
+
+@dataclass(frozen=True)
+class Built:
+    """What an image that is built of a file starts by itself.
+
+    Args:
+        image: that it begins with.
+        version: of vLLM in it, empty where nobody knows.
+        env: its variables.
+        entrypoint: its entry point.
+        command: its command, which one of the container's own replaces.
+        made: the instructions that make it.
+    """
+
+    image: str
+    version: str
+    env: Mapping[str, Any]
+    entrypoint: list[Word]
+    command: list[Word]
+    made: Sequence[Instruction]
+
+
+def read_built(origin: Origin, arguments: Mapping[str, str]) -> Built:
+    """What a service of a compose file gets of its Dockerfile. Raises ImportProblem as `read_dockerfile`."""
+    reader, _ = _read(origin, arguments)
+    command = [] if reader.in_shell else reader.command
+    image = reader.draft.server["image"]
+    making = [one for one in reader.made if one.name in _MAKING]
+    version = version_in(image, making)
+    return Built(image, version, reader.draft.env, reader.entrypoint, command, reader.made)
+
+
+def _read(origin: Origin, arguments: Mapping[str, str]) -> tuple[_Reader, int]:
+    """The settings of the last stage, and its line; `arguments` are those that the build is given."""
     stage, others = _last_stage(origin)
     draft = Draft(origin, "docker", "dockerfile")
     for one in others:
         draft.lost(one.line, f"{one.name} of another stage")
-    draft.wanted = service or ""
-    names = Variables(origin, draft.note, {}, kind="shell")
+    names = Variables(origin, draft.note, dict(arguments), kind="shell")
     reader = _Reader(draft, names)
     for one in (one for one in stage.settings if one.line < stage.line):
         reader.read(one)  # those before FROM
-    image = _filled(names, stage.image, stage.line)
-    draft.set("image", image, stage.line)
+    draft.set("image", _filled(names, stage.image, stage.line), stage.line)
     for one in (one for one in stage.settings if one.line > stage.line):
         reader.read(one)
-    reader.start(image)
-    reader.idle.close(draft)
-    draft.note(stage.line, _ELSEWHERE)
-    return draft
+    return reader, stage.line
 
 
 def _last_stage(origin: Origin) -> tuple[_Stage, list[Instruction]]:
@@ -124,23 +165,20 @@ class _Reader:
         self.entrypoint: list[Word] = []
         self.command: list[Word] = []
         self.cleared = self.in_shell = False
+        self.made: list[Instruction] = []
+        self.asked: set[str] = set()
         self.idle = Ledger()
 
     def read(self, one: Instruction) -> None:
-        """One instruction. Raises ImportProblem for one that makes another image."""
+        """One instruction."""
+        if one.name in (*_MAKING, "WORKDIR"):
+            self.made.append(one)
         if one.name in _MAKING:
-            raise self._made(one)
-        if one.name in _IDLE:
+            self.draft.note(one.line, f"{one.name} makes the image another one: {one.text[:60]}")
+        elif one.name in ("ARG", "ENV"):
+            self._variable(one)
+        elif one.name in _IDLE:
             self.idle.idle(one.line, one.name)
-        elif one.name == "ARG":
-            name, equals, value = one.text.partition("=")
-            self.idle.idle(one.line, f"ARG {one.text}")
-            if equals:
-                self.names.values.setdefault(name.strip(), _filled(self.names, value, one.line))
-        elif one.name == "ENV":
-            for name, value in _pairs(one.text):
-                self.names.values[name] = _filled(self.names, value, one.line)
-                self.draft.set_env(name, self.names.values[name], one.line)
         elif one.name == "ENTRYPOINT":
             self._replaced("ENTRYPOINT", self.entrypoint)
             self._replaced("CMD", self.command)
@@ -155,28 +193,59 @@ class _Reader:
         else:
             self.draft.lost(one.line, f"{one.name} {one.text}")
 
+    def _variable(self, one: Instruction) -> None:
+        if one.name == "ARG":
+            name, equals, value = one.text.partition("=")
+            self.idle.idle(one.line, f"ARG {one.text}")
+            self.asked.add(name.strip())
+            if equals:
+                self.names.values.setdefault(name.strip(), _filled(self.names, value, one.line))
+            return
+        for name, value in _pairs(one.text):
+            own = [found for found in _NAMES.findall(value) if found not in self.names.values]
+            if own and not set(own) & self.asked:
+                said = f"{name} is left out: it holds {', '.join(own)}, which the image has from its base"
+                self.draft.note(one.line, said)
+                continue
+            self.names.values[name] = _filled(self.names, value, one.line)
+            self.draft.set_env(name, self.names.values[name], one.line)
+
     def _replaced(self, name: str, words: list[Word]) -> None:
         """Say that an instruction does not count, as a later one takes its place."""
         if words:
             self.draft.note(words[0].line, f"{name} does not count: a later instruction takes its place")
-
-    def _made(self, one: Instruction) -> ImportProblem:
-        what = f"it looks like a Dockerfile that makes an image of its own ({one.name} in line {one.line})"
-        return self.draft.origin.problem(0, what, _BUILD)
 
     def start(self, image: str) -> None:
         """What a container starts: behind an entry point that a shell reads, no command counts."""
         command = [] if self.in_shell else self.command
         if self.in_shell:
             self._replaced("CMD behind an ENTRYPOINT that a shell reads", self.command)
-        texts = [word.text for word in (*self.entrypoint, *command)]
-        if not container.runs_vllm(image, texts):
-            what = "it looks like a Dockerfile whose image starts no vLLM by itself"
-            raise self.draft.origin.problem(0, what, _BUILD)
-        plain = Variables(self.draft.origin, self.draft.note, kind="plain")
-        container.read_start(self.draft, self.entrypoint, command, plain, cleared=self.cleared)
-        if not self.draft.server.get("model") and "config" not in self.draft.args:
-            raise self.draft.origin.problem(0, "it looks like a Dockerfile that names no model", _BUILD)
+        draft, origin = self.draft, self.draft.origin
+        words, script = followed([*self.entrypoint, *command], copier(origin, self.made))
+        if script:
+            said = f"{script} is read, which is copied into the image: its lines count from here on"
+            draft.note(words[0].line, said)
+        entrypoint, command = (words, []) if script or self.entrypoint else ([], words)
+        if not runs_vllm(image, [word.text for word in words]):
+            started = f": it starts {shlex.join(one.text for one in words[:2])}" if words else ""
+            what = f"it looks like a Dockerfile whose image starts no vLLM by itself{started}"
+            raise origin.problem(0, what, _BUILD)
+        plain = Variables(origin, draft.note, kind="plain")
+        container.read_start(draft, entrypoint, command, plain, cleared=self.cleared)
+        if not draft.server.get("model") and "config" not in draft.args:
+            raise origin.problem(0, "it looks like a Dockerfile that names no model", _BUILD)
+        making = [one for one in self.made if one.name in _MAKING]
+        if making:
+            self._built(image, making)
+
+    def _built(self, image: str, making: list[Instruction]) -> None:
+        """The image that the file makes, in the place of the one that it begins with."""
+        draft, name = self.draft, image_name(self.draft.origin)
+        draft.server["image"] = name
+        if version := version_in(image, making):
+            draft.server["version"] = version
+        made = f"the image is made of this file and begins with {image}: {how(draft.origin, name, making)}"
+        draft.note(making[0].line, made)
 
 
 def _filled(names: Variables, text: str, line: int) -> str:

@@ -10,6 +10,7 @@ from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.kserve import merged
 from pytest_vllm.profile.importers.pick import Candidate, parted, pick
 from pytest_vllm.profile.importers.podcontainer import ContainerReader
+from pytest_vllm.profile.importers.podscripts import read_scripts
 from pytest_vllm.profile.importers.podspecs import labels, places, runs_vllm, started
 from pytest_vllm.profile.importers.yamlnodes import documents
 
@@ -58,6 +59,7 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     laid = merged(documents(origin))
     texts = laid.documents
     every = [place for document in texts for place in places(document)]
+    said = read_scripts(every, texts)
     found = [place for place in every if runs_vllm(place)]
     others = [place for place in every if not runs_vllm(place)]
     if not found:
@@ -74,7 +76,8 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
             chosen.document.line, f"it is laid over others: {_PARTS[chosen.document.get('kind').text]}"
         )
     draft.within, draft.wanted = names[at], inner
-    for line, text in laid.notes:
+    chosen_line = chosen.node.get("command").line
+    for line, text in (*laid.notes, *[one for one in said if one[0] == chosen_line]):
         draft.note(line, text)
     _read(draft, chosen, texts)
     for place in every:

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 #: Kinds that have a reader of their own, and that others name too.
 READ = (
     *("dockerfile", "supervisord", "makefile", "cloud-init", "markdown", "powershell"),
-    *("skypilot", "dstack", "workflow", "llama-swap"),
+    *("skypilot", "dstack", "workflow", "llama-swap", "python"),
 )
-_MODAL = re.compile(r"^(?:import|from) modal\b", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
 _STARTS = re.compile(r"\b(?:docker|podman|nerdctl)[ \\]|\bvllm(?:\.\w+)* +serve\b|\bapi_server\b")
@@ -50,8 +49,6 @@ def _by_name(origin: Origin) -> str:
     kind = whole or BY_SUFFIX.get(_suffix(origin), "")
     if re.match(r"\.env(?:[.-]|$)", named):
         kind = "envfile"
-    if kind == "python" and _MODAL.search(origin.text):
-        kind = "modal"
     if kind == "hcl" and BY_TEXT["nomad"].search(origin.text):
         kind = "nomad"
     if kind in ("", "ini"):  # supervisord's own end in .conf, as many others do

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.shellarms import Arm, merged, taken_of
+from pytest_vllm.profile.importers.shellprefix import starts, stripped
 from pytest_vllm.profile.importers.shelltest import UNDECIDED, Outcome, outcome
 from pytest_vllm.profile.importers.shelltree import nodes
 from pytest_vllm.profile.importers.shellvalue import Remark, Value
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 #: Values of a loop that are followed at most, and rounds of one that counts for itself.
 MANY = 8
 ROUNDS = 64
+#: Conditions that are made of others, and those that set a variable.
+_COMPOUND = ("list", "negated_command", "redirected_statement")
+_SETTING = ("variable_assignment", "variable_assignments", "declaration_command")
 _TESTS = ("test_command", "negated_command", "command")
 
 
@@ -73,8 +77,21 @@ class Branches(Walk):
         self._arms(arms, node)
 
     def _condition(self, node: Node) -> None:
-        """A condition is accounted for; what it names is not started."""
+        """A condition is accounted for; what it sets, calls and starts counts, whatever comes of it."""
+        if node.type in _COMPOUND:
+            for one in [child for child in node.children if child.is_named]:
+                self._condition(one)
+        elif node.type in _SETTING or (node.type == "command" and self._acts(node)):
+            self.visit(node)
         self.claim(node)
+
+    def _acts(self, node: Node) -> bool:
+        """Whether a command in a condition does more than answer: it changes the shell, or starts vLLM."""
+        parts = [one for one in node.children if one.is_named and "redirect" not in one.type]
+        words, _ = stripped(self.expand().words([one for one in parts if one.type != "variable_assignment"]))
+        texts = [value.text for value, _ in words]
+        acts = bool(texts) and (texts[0] in self.state.functions or hasattr(self, f"_do_{texts[0]}"))
+        return acts or starts(texts)
 
     def _case_statement(self, node: Node) -> None:
         subject = next(one for one in node.children if one.is_named)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import containerline
 from pytest_vllm.profile.importers.container import without_prefix
+from pytest_vllm.profile.importers.dockermade import followed, text_of
 from pytest_vllm.profile.importers.envfile import dotenv
 from pytest_vllm.profile.importers.marks import DOLLAR
 from pytest_vllm.profile.importers.shell import read_command, read_script
@@ -78,7 +80,7 @@ def read_unit(origin: Origin, service: str | None = None) -> Draft:
             draft.note(line, f"{name} is the environment of the container engine, not of the server")
         elif value is None and draft.server["launcher"] == "process":
             containerline.pass_on(draft, name, line)
-        elif value is not None:
+        elif value is not None and name not in draft.env:  # what a script makes of it counts
             draft.set_env(name, value, line, where)
     return draft
 
@@ -113,24 +115,29 @@ def command_of(
     notes: list[tuple[int, str]] = []
     names = Variables(origin, lambda *note: notes.append(note), dict(values), lenient=True, kind=kind)
     filled = [Value(names.text(text, start.line).replace(DOLLAR, "$")) for text in texts]
+    words, script = followed([Word(one.text, start.line) for one in filled], partial(_script, origin))
+    if script:
+        filled = [Value(one.text) for one in words]
+        there = "" if Path(script).is_file() else f", from {Path(script).name} beside it"
+        notes.append((start.line, f"{script} is read{there}: its lines are this one's"))
     inner = nested(filled) if filled else None
     if inner is None:
-        fix = "name the file that starts vLLM"
-        if texts and origin.path(texts[-1]).is_file():
-            fix = f"import the script itself: {texts[-1]}"
-        what = f"{start.key} runs {' '.join(texts[:2])}, not vLLM"
-        raise origin.problem(
-            start.line,
-            what if len(texts) > 1 and texts[0].endswith("sh") else f"{start.key} runs {texts[0]}, not vLLM",
-            fix,
-        )
-    state = State(origin.folder, {}, origin.home, arguments=inner[1])
+        long = len(texts) > 1 and texts[0].endswith("sh")
+        what = f"{start.key} runs {' '.join(texts[: 1 + long])}, not vLLM"
+        raise origin.problem(start.line, what, "name the file that starts vLLM")
+    state = State(origin.folder, {}, origin.home, script, arguments=inner[1])
     for name, text in values.items():
         state.assign(name, Value(text), export=True)
     draft = read_script(origin, replace(parsed(inner[0].text, origin), at=start.line), state, service)
     for line, text in notes:
         draft.note(line, text)
     return draft
+
+
+def _script(origin: Origin, inside: str) -> str:
+    """The text of a script that is started, there or, where that is not this machine, beside the unit."""
+    here = origin.path(inside)
+    return text_of(next((one for one in (here, origin.folder / here.name) if one.is_file()), None))
 
 
 def _drop_ins(origin: Origin, notes: list[tuple[int, str]]) -> list[Entry]:

@@ -95,7 +95,10 @@ def read_dstack(origin: Origin, service: str | None) -> Draft:
 
 
 def read_workflow(origin: Origin, service: str | None) -> Draft:
-    """The step of a GitHub workflow that starts vLLM. Raises ImportProblem for none, and for a choice."""
+    """The step of a GitHub workflow, or the job of GitLab, that starts vLLM.
+
+    Raises ImportProblem for none, and for a choice nobody made.
+    """
     document = documents(origin)[0]
     tasks = []
     for job, node in document.get("jobs").pairs:
@@ -108,9 +111,23 @@ def read_workflow(origin: Origin, service: str | None) -> Draft:
                     else []
                 )
                 tasks.append(Task(f"{job}.{at}", [step.get("run")], env, said))
+    tasks += _of_gitlab(document)
     draft = _one(origin, tasks, service, "step", "workflow")
     draft.note(0, "of the workflow this step alone is read: what others set or start before it is not")
     return draft
+
+
+def _of_gitlab(document: Node) -> list[Task]:
+    """Jobs of GitLab's pipelines: each a script of its own, behind what all of them run before."""
+    found = []
+    for job, node in document.pairs:
+        if script := node.get("script"):
+            before = node.get("before_script") or document.get("before_script")
+            env = [*document.get("variables").pairs, *node.get("variables").pairs]
+            keys = [key for key, _ in node.pairs if key not in ("script", "before_script", "variables")]
+            said = [(node.line, f"of the job {job}, {', '.join(keys)} is not carried over")] if keys else []
+            found.append(Task(job, [*before.items, *script.items], env, said))
+    return found
 
 
 def read_llama_swap(origin: Origin, service: str | None) -> Draft:

@@ -55,6 +55,18 @@ def program_length(words: Sequence[str]) -> int:
     return 0
 
 
+def version_of(program: Sequence[str]) -> str:
+    """The version that words before vLLM's arguments name: `uvx --from vllm==0.20.0`, an image of srun's."""
+    for word in program:
+        text = word.partition("=")[2] if re.match(r"--[\w-]+=", word) else word
+        if found := re.fullmatch(r"vllm(?:\[[\w,-]+\])?==([\w.]+)", text):
+            return str(found[1])
+        image = text.removeprefix("docker://")
+        if (image != text or word.startswith("--container-image=")) and (version := image_version(image)):
+            return version
+    return ""
+
+
 def model_of(words: Sequence[str]) -> str:
     """The model of a command, as it is written."""
     rest = words[program_length(words) :]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm.profile.importers import imported
+from pytest_vllm.profile.importers import ImportProblem, imported
 from pytest_vllm.profile.model import Secret
 
 if TYPE_CHECKING:
@@ -202,3 +202,9 @@ services:
     assert (server.image, server.env) == ("vllm/vllm-openai:v0.31.0", {"A": "1", "B": "3"})
     assert (server.volumes, server.cap_add) == ([f"{tmp_path}/sub/m:/m"], ["IPC_LOCK", "SYS_PTRACE"])
     assert [note for note in found.notes if "web" in note] == [" the service web is not carried over"]
+
+
+def test_a_file_that_is_laid_over_another() -> None:
+    """Its services name no image; both are merged first."""
+    with pytest.raises(ImportProblem, match="the service llm names no image: the file is laid over another"):
+        imported("services:\n  llm:\n    command: --model org/a --seed 3\n", environ={})

@@ -138,3 +138,17 @@ def test_a_block_of_a_guide_with_two_servers(tmp_path: Path) -> None:
 def test_a_relative_path_of_a_process(tmp_path: Path) -> None:
     """It is the script's folder that it is relative to, not the gate's."""
     assert read(tmp_path, "x/a.sh", "vllm serve ../m\n").profile.server.model == str(tmp_path / "m")
+
+
+def test_settings_that_an_operator_passes_on(tmp_path: Path) -> None:
+    """A table of vLLM's settings beside the containers is no server without it."""
+    file = tmp_path / "a.yaml"
+    file.write_text("""apiVersion: a/v1
+kind: VllmDeployment
+metadata: {name: a}
+spec:
+  settings: {gpu-memory-utilization: "0.7", max-model-len: 2000}
+  containers: [{name: a, image: "vllm/vllm-openai:v0.22.0"}]
+""")
+    with pytest.raises(ImportProblem, match="which the operator of VllmDeployment passes on"):
+        imported(file, environ={})

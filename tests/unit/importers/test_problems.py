@@ -17,7 +17,8 @@ FORMS = (
     "a vllm serve, docker run or podman run line, a Dockerfile, a supervisord configuration, "
     "an Ansible playbook, a Makefile, cloud-init's user data, vLLM's --config YAML, "
     "a recipe of the vLLM project, a guide in Markdown, a PowerShell or batch script, a SkyPilot task, "
-    "a dstack configuration, a GitHub workflow, a llama-swap configuration, or container:NAME"
+    "a dstack configuration, a GitHub workflow, a llama-swap configuration, "
+    "a Python program that starts vllm serve, or container:NAME"
 )
 VLLM = "image: vllm/vllm-openai:v0.32.0"
 
@@ -248,7 +249,7 @@ def test_an_unknown_kind() -> None:
     assert str(caught.value) == (
         "unknown kind 'composer'; did you mean 'compose'? "
         "(one of ansible, cloud-init, compose, config, dockerfile, dstack, kubernetes, llama-swap, makefile, "
-        "markdown, powershell, recipe, shell, skypilot, supervisord, systemd, workflow)"
+        "markdown, powershell, python, recipe, shell, skypilot, supervisord, systemd, workflow)"
     )
 
 

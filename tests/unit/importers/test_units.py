@@ -264,3 +264,16 @@ def test_a_container_with_a_program_of_its_own(entrypoint: list[str]) -> None:
 
     assert server.command == [*entrypoint, *module[:2]]
     assert server.model == "a/b"
+
+
+def test_a_script_beside_the_unit(tmp_path: Path) -> None:
+    """It is read with the unit's variables; what it exports of them counts."""
+    (tmp_path / "start.sh").write_text("#!/bin/bash\nexport A=$A:b\nexec vllm serve $1 --seed ${SEED:-1}\n")
+    unit = tmp_path / "llm.service"
+    unit.write_text(
+        "[Service]\nEnvironment=A=a SEED=3\nExecStart=/opt/not/here/start.sh org/a\nRestart=always\n"
+    )
+    found = imported(unit, environ={})
+    server = found.profile.server
+    assert (server.model, server.args["seed"], server.env["A"]) == ("org/a", 3, "a:b")
+    assert any("/opt/not/here/start.sh is read, from start.sh beside it" in note for note in found.notes)

@@ -60,3 +60,10 @@ def test_a_method_that_the_checkpoint_overrides() -> None:
     """AutoRound checkpoints load whatever is written; another unknown method does not."""
     assert "quantisation.unknown" not in found("org/a, --quantization=auto_round")
     assert "quantisation.unknown" in found("org/a, --quantization=deepspeedfp")
+
+
+def test_a_checkpoint_of_model_optimizer() -> None:
+    """NVIDIA's guides write `--quantization fp4`, which its own configuration overrides; others' do not."""
+    rules = {"quantisation.unknown", "quantisation.mismatch"}
+    assert not rules & set(found("nvidia/Llama-3.3-70B-Instruct-NVFP4, --quantization=fp4"))
+    assert rules <= set(found("RedHatAI/Llama-3.3-70B-Instruct-NVFP4, --quantization=fp4"))
