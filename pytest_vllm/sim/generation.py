@@ -102,6 +102,8 @@ class _Chooser:
         self.given = 0
         penalties = (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty - 1)
         self.varies = not sampling.greedy or max(penalties) > 0
+        #: A penalty is on what was said before: the first token is the one that comes without it.
+        self.begin = 1 if sampling.greedy else 0
 
     def source(self, ids: list[int], filler: Callable[[], Iterator[str]]) -> Iterator[int]:
         """The persona's tokens, then the end, then filler for ever."""
@@ -124,7 +126,11 @@ class _Chooser:
         if self.allowed:
             wanted = next(source)
             usable = [id_ for id_ in self.allowed if id_ not in barred | self.worded] or self.allowed
-            return wanted if wanted in usable else usable[self.given % len(usable) if self.varies else 0]
+            return (
+                wanted
+                if wanted in usable
+                else usable[(self.given - self.begin) % len(usable) if self.varies else 0]
+            )
         wanted = next(source)
         while wanted in barred or wanted in self.banned:
             wanted = next(source)

@@ -188,3 +188,32 @@ def cache_stopped(server: Server, cache_again: Recording) -> Request:
 def cache_after_stop(server: Server, cache_stopped: Recording) -> Request:
     """The same prompt without a stop string."""
     return asked(server, prompt_of(cache_stopped))
+
+
+#: Tokens that a server reads in one step by default, and the most for which a prompt of several is asked.
+STEP, MOST = 2048, 8192
+
+
+@exchange("cache.steps-begin")
+def cache_steps_begin(server: Server) -> Request:
+    """A long prompt that was never sent before, and is read in one step."""
+    told = str(server.args.get("max-num-batched-tokens") or STEP)
+    step = int(told) if told.isdigit() else STEP
+    only_if(step <= MOST, f"a prompt of more than {step} tokens is not sent here")
+    longest = step // 8 * 10 + TOKENS
+    only_if((server.max_model_len or 0) >= longest, f"needs a context of {longest} tokens")
+    return server.completion(fresh(step // 8 * 7), max_tokens=1)
+
+
+@exchange("cache.steps-warm")
+def cache_steps_warm(server: Server, cache_steps_begin: Recording) -> Request:
+    """The same with more behind it: the cache has the beginning, and the rest is read in one step too."""
+    prompt = prompt_of(cache_steps_begin)
+    return asked(server, [*prompt, *fresh(len(prompt) // 7 * 3)])
+
+
+@exchange("cache.steps-cold")
+def cache_steps_cold(server: Server, cache_steps_warm: Recording) -> Request:
+    """The whole prompt under a salt of its own: nothing of it is found, it is read in several steps."""
+    only_if(server.at_least("0.10.0"), "before 0.10 a completion takes no `cache_salt`")
+    return asked(server, prompt_of(cache_steps_warm), cache_salt=secrets.token_hex(8))

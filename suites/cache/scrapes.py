@@ -83,6 +83,15 @@ def between(recordings: Recordings, before: Recording, now: Recording) -> int:
     return sum(_tokens(one) for one in beside if one.key not in (before.key, now.key))
 
 
+def undisturbed(recordings: Recordings, config: Recording, before: Recording, now: Recording) -> None:
+    """Raise NotRun where a small cache had to let go of a prompt for what ran between and beside the two."""
+    room, others = capacity(config), between(recordings, before, now)
+    only_if(
+        not room or others <= room - length(before) - length(now),
+        f"the cache holds {room} tokens, of which others may have taken {others} meanwhile",
+    )
+
+
 def _tokens(one: Recording) -> int:
     """What an exchange may have taken of the cache: what it was billed, else a token per character."""
     asked = one.request.json

@@ -144,7 +144,7 @@ def test_beside(vllm_server: Server, vllm_recordings: Recordings, cache_config: 
     )
     wrong = [f"{key}: {found} of {right}" for key, found, right in counts if found < right]
     held = capacity(cache_config)
-    need(not wrong or held >= ROOM, f"not found, but others may have filled a cache of {held} tokens")
+    only_if(not wrong or held >= ROOM, f"not found, but others may have filled a cache of {held} tokens")
 
     assert not wrong, "; ".join(wrong)
 

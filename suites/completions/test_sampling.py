@@ -13,6 +13,8 @@ CREATE = "openai:completions/create"
 VLLM = "vllm:serving/openai_compatible_server/#completions-api"
 NEEDS = ["completions"]
 FORCED = ["completions", "tokenize"]
+#: Log probability of a token from which on no other is nearly as likely: three in five.
+SURE = -0.51
 
 
 @check("completions.allowed-token-ids", MUST, spec=VLLM, needs=FORCED)
@@ -42,6 +44,18 @@ def test_frequency_penalty(completions_pair: Recording, completions_frequency_pe
     only_if(len(set(plain)) == 1, f"the server's own settings break it without a penalty: {plain}")
 
     assert len(set(penalised)) == 2, f"still one token of two: {penalised}"
+
+
+@check("completions.penalty-begins", MUST, spec="fault:vllm-project/vllm-metal/pull/69", needs=FORCED)
+def test_penalty_begins(completions_pair: Recording, completions_frequency_penalty: Recording) -> None:
+    """A frequency penalty leaves the first token alone: only what was generated counts."""
+    chosen = completions_pair.ok["choices"][0]["logprobs"]["token_logprobs"]
+    only_if(
+        chosen[0] is not None and chosen[0] >= SURE, f"without a penalty it is not sure of it: {chosen[0]}"
+    )
+    plain, penalised = _tokens(completions_pair), _tokens(completions_frequency_penalty)
+
+    assert plain[0] == penalised[0], f"{penalised[0]!r} for {plain[0]!r}, which only the prompt has repeated"
 
 
 @check("completions.bad-words", MUST, spec="fault:vllm-project/vllm/pull/31908", needs=FORCED)

@@ -23,6 +23,13 @@ ARGUMENTS = {"bird": WORD}
 
 message_refusal = cases("message_refusal", case_file("messages-refusals"))
 agent_request = cases("agent_request", case_file("messages-agents"))
+WINDY = "-7 degrees, light snow, wind from the north at 12 metres a second"
+RESULTS: list[dict[str, Any]] = [
+    {"id": "short", "content": "-7"},
+    {"id": "long", "content": WINDY},
+    {"id": "blocks", "content": [{"type": "text", "text": WINDY}]},
+]
+tool_result = cases("tool_result", RESULTS)
 
 
 def user(content: Any) -> list[dict[str, Any]]:
@@ -167,6 +174,15 @@ def messages_count_tools(server: Server) -> Request:
 def messages_tools(server: Server) -> Request:
     """The question with a tool."""
     return say(server, tools=[tool()], expect=None)
+
+
+@exchange("messages.result")
+def messages_result(server: Server, tool_result: Case) -> Request:
+    """A conversation that a tool's result ends; some templates take none."""
+    used = {"type": "tool_use", "id": "abcdE1234", "name": TOOL, "input": ARGUMENTS}
+    given = {"type": "tool_result", "tool_use_id": used["id"], "content": tool_result["content"]}
+    turns = [*user(QUESTION), {"role": "assistant", "content": [used]}, *user([given])]
+    return server.post(PATH, {"messages": turns, "tools": [tool()], "max_tokens": 1}, expect=None)
 
 
 @exchange("messages.models")

@@ -86,6 +86,23 @@ def test_context(vllm_profile: Profile, vllm_server: Server, messages_models: Re
     assert length >= 32768, f"max_model_len is {length}; agents send prompts of 20,000 tokens and more"
 
 
+@check(
+    "messages.result.told",
+    MUST,
+    spec="fault:BerriAI/litellm/issues/22841",
+    needs=("messages", "tools"),
+    exchanges=("messages.result[",),
+)
+def test_result(vllm_recordings: Recordings) -> None:
+    """A tool's result is passed on to the model, as a text and in blocks."""
+    short, *longer = (vllm_recordings.get(f"messages.result[{form}]") for form in ("short", "long", "blocks"))
+    only_if(short.status != 400, f"this template takes no results: {short.text[:120]}")
+    least = tokens(short)
+    wrong = [f"{one.key}: {tokens(one)}" for one in longer if one.status != 400 and tokens(one) <= least]
+
+    assert not wrong, f"prompt tokens with the shorter result {least}, {'; '.join(wrong)}"
+
+
 @check("messages.stop.reason", MUST, spec=SPEC, needs=NEEDS, exchanges=("messages.",))
 def test_reason(vllm_recordings: Recordings) -> None:
     """Answers that used up their tokens stop for `max_tokens`, others do not."""

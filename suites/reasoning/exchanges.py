@@ -15,6 +15,8 @@ QUESTION = "What is 7 plus 5? Answer with the number."
 #: Tokens for reasoning and answer.
 ROOM, FEW = 700, 4
 BUDGET = 6
+#: What no answer holds, as a stop string.
+NEVER = "never of this world"
 #: Qwen's templates and DeepSeek's call the switch differently; a template passes over what it does not know.
 ON = {"enable_thinking": True, "thinking": True}
 OFF = {"enable_thinking": False, "thinking": False}
@@ -94,6 +96,15 @@ def reasoning_plain_stream(
     """The same, streamed."""
     del reasoning_plain_again
     return ask(server, reasoning_switch, stream=True)
+
+
+@exchange("reasoning.stop-stream", alone=True)
+def reasoning_stop_stream(
+    server: Server, reasoning_switch: Recording, reasoning_plain_stream: Recording
+) -> Request:
+    """The same with a stop string that never comes: text that may become it is held back for a while."""
+    del reasoning_plain_stream
+    return ask(server, reasoning_switch, stream=True, stop=[NEVER])
 
 
 @exchange("reasoning.off")

@@ -165,6 +165,26 @@ def test_parity_content(
     assert stream.content == whole.content, f"streamed {short(stream.content)}, whole {short(whole.content)}"
 
 
+@check("reasoning.stop.apart", MUST, spec="fault:vllm-project/vllm/issues/51641", needs=STREAM)
+def test_stop_apart(
+    reasoning_plain: Recording,
+    reasoning_plain_again: Recording,
+    reasoning_plain_stream: Recording,
+    reasoning_stop_stream: Recording,
+) -> None:
+    """A stop string that never comes leaves reasoning and text of a stream apart."""
+    repeated(reasoning_plain, reasoning_plain_again)
+    plain, stopped = said(reasoning_plain_stream), said(reasoning_stop_stream)
+    need(plain.thoughts, "there was no reasoning")
+    told = (plain.thoughts, plain.content)
+    need("".join(told) == said(reasoning_plain).thoughts + said(reasoning_plain).content, "the modes differ")
+
+    assert (stopped.thoughts, stopped.content) == told, (
+        f"reasoning {short(stopped.thoughts)}, text {short(stopped.content)}; "
+        f"without a stop string {short(plain.thoughts)}, {short(plain.content)}"
+    )
+
+
 @check("reasoning.two.apart", MUST, spec=SPEC, needs=NEEDS, exchanges=("reasoning.two",))
 def test_two(vllm_recordings: Recordings) -> None:
     """Each of two choices has its own reasoning and its own text."""

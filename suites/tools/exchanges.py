@@ -1,14 +1,12 @@
 """Requests of the tools suite.
 
-Where the fact under test is the server's, the call is forced and its schema leaves no choice, so that any
-model makes it. Where a model has to want the call (`auto`), checks ask whether it did before they judge.
-Thinking is switched off where the model has a switch: it costs tokens and has a suite of its own.
+Where the fact under test is the server's, the call is forced, and its schema leaves no choice to any model.
+Where a model has to want the call (`auto`), checks ask whether it did. Thinking is off where it can be.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange, only_if
@@ -19,7 +17,9 @@ from .requests import (
     WINDY,
     ask,
     crowd,
+    cut_request,
     long_request,
+    odd_request,
     ping_request,
     replayed,
     result_request,
@@ -35,11 +35,11 @@ from .requests import (
 from .tools import WEATHER, many, named, oslo, paris, ping, weather
 
 _VALUES: list[dict[str, Any]] = json.loads(case_file("tools-values").read_text("utf-8"))
-
 tool_value = cases("tool_value", [row for row in _VALUES if "marker" not in row["id"]])
 marked_value = cases("marked_value", [row for row in _VALUES if "marker" in row["id"]])
 auto_value = cases("auto_value", [row for row in _VALUES if row.get("auto")])
 forced_choice = cases("forced_choice", [{"id": "required"}, {"id": "named"}])
+call_mode = cases("call_mode", [{"id": "whole"}, {"id": "stream"}])
 cut_at = cases("cut_at", [{"id": str(tokens), "tokens": tokens} for tokens in (1, 5, 20)])
 tool_refusal = cases("tool_refusal", case_file("tools-refusals"))
 tool_oddity = cases("tool_oddity", case_file("tools-oddities"))
@@ -153,8 +153,7 @@ def tools_cut_forced(
     server: Server, cut_at: Case, forced_choice: Case, tools_thinking_off: Recording
 ) -> Request:
     """A long argument, cut by the limit of tokens."""
-    request = long_request(server, tools_thinking_off, forced_choice, max_tokens=cut_at["tokens"])
-    return replace(request, expect=None)
+    return cut_request(server, tools_thinking_off, forced_choice, cut_at)
 
 
 @exchange("tools.cut.forced-stream")
@@ -162,10 +161,13 @@ def tools_cut_forced_stream(
     server: Server, cut_at: Case, forced_choice: Case, tools_thinking_off: Recording
 ) -> Request:
     """The same, streamed."""
-    request = long_request(
-        server, tools_thinking_off, forced_choice, max_tokens=cut_at["tokens"], streams=True
-    )
-    return replace(request, expect=None)
+    return cut_request(server, tools_thinking_off, forced_choice, cut_at, streams=True)
+
+
+@exchange("tools.odd")
+def tools_odd(server: Server, call_mode: Case, tools_thinking_off: Recording) -> Request:
+    """A call is required whose values are odd: brackets in texts, quotes, other scripts, numbers."""
+    return odd_request(server, tools_thinking_off, streams=call_mode.id == "stream")
 
 
 @exchange("tools.auto.weather")

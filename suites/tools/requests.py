@@ -9,6 +9,8 @@ from .answers import answer
 from .tools import (
     LONG,
     NOTE,
+    ODD,
+    ODD_ARGUMENTS,
     OSLO,
     PARIS,
     PING,
@@ -17,6 +19,7 @@ from .tools import (
     WEATHER_ARGUMENTS,
     named,
     note,
+    odd,
     oslo,
     paris,
     ping,
@@ -103,6 +106,18 @@ def long_request(server: Server, switch: Recording, case: Case | str, **more: An
     """A call with an argument of many tokens."""
     given = {"max_tokens": max(room(server, switch), ROOM_FOR_LONG), **more}
     return ask(server, switch, f"Call {NOTE} with this text: {LONG}", [note], choice_of(case, NOTE), **given)
+
+
+def cut_request(server: Server, switch: Recording, case: Case, cut: Case, **more: Any) -> Request:
+    """The same, cut by a limit of tokens: some versions refuse a whole call that was cut."""
+    return long_request(server, switch, case, max_tokens=cut["tokens"], expect=None, **more)
+
+
+def odd_request(server: Server, switch: Recording, **more: Any) -> Request:
+    """A call that is required, of a tool whose values are what readers of streamed JSON stumble over."""
+    text = f"Call {ODD} with exactly this JSON: {json.dumps(ODD_ARGUMENTS, ensure_ascii=False)}"
+    given = {"max_tokens": max(room(server, switch), ROOM_FOR_LONG), **more}
+    return ask(server, switch, text, [odd], "required", **given)
 
 
 def two_cities(server: Server, switch: Recording, choice: str = "auto", **more: Any) -> Request:

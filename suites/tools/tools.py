@@ -14,6 +14,7 @@ STORE = "store_value"
 PING = "ping"
 WEATHER = "get_weather"
 NOTE = "write_note"
+ODD = "keep_values"
 OSLO, PARIS = "weather_in_oslo", "weather_in_paris"
 
 #: Characters that a long argument consists of: words, so that it takes many tokens.
@@ -37,6 +38,16 @@ def constant(value: str) -> dict[str, Any]:
     return {"type": "string", "const": value}
 
 
+def exactly(value: Any) -> dict[str, Any]:
+    """The schema of one value: a text, a number, a flag, or an object of such."""
+    if isinstance(value, dict):
+        properties = {name: exactly(one) for name, one in value.items()}
+        closed = {"required": list(value), "additionalProperties": False}
+        return {"type": "object", "properties": properties, **closed}
+    kinds = {str: "string", bool: "boolean", int: "integer", float: "number"}
+    return {"type": kinds[type(value)], "const": value}
+
+
 def store(schema: dict[str, Any]) -> Tool:
     """A tool that takes one value of a schema."""
     return tool(STORE, {"value": schema}, "Stores a value.")
@@ -53,6 +64,18 @@ paris = tool(PARIS, {"city": constant("Paris")}, "Tells the weather in Paris.")
 note = tool(NOTE, {"text": constant(LONG)}, "Writes a note.")
 
 WEATHER_ARGUMENTS = {"city": "Oslo", "unit": "celsius", "days": 3}
+#: Brackets, quotes and backslashes within texts, other scripts, numbers and flags, and more behind each.
+ODD_ARGUMENTS: dict[str, Any] = {
+    "code": 'if (a[0]) { b("}"); } else { c = {}; }',
+    "path": 'C:\\new\\u0041 "quoted" \\',
+    "city": "Żółć 東京 👍🏽",
+    "count": 42,
+    "share": -1.5,
+    "open": True,
+    "nested": {"key": "}]", "deeper": {"text": "{"}},
+    "last": "]}",
+}
+odd = tool(ODD, {name: exactly(value) for name, value in ODD_ARGUMENTS.items()}, "Keeps values.")
 
 
 def named(name: str) -> dict[str, Any]:

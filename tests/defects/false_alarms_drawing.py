@@ -134,8 +134,10 @@ DIMENSIONS: dict[str, list[Option]] = {
         Option({}, {"VLLM_DEBUG_LOG_API_SERVER_RESPONSE": "1"}),
     ],
     "scores": _each("logprobs-mode", "raw_logits", "processed_logprobs", only=GENERATES),
-    "cache": _each("num-gpu-blocks-override", 2100, 4000, only=GENERATES),
+    "cache": _each("num-gpu-blocks-override", 600, 2100, 4000, only=GENERATES),
 }
+#: Tokens of a block of the simulator unless it is told otherwise, and of its context.
+BLOCK, CONTEXT = 16, 4096
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,9 @@ def _consistent(args: Mapping[str, Any]) -> dict[str, Any]:
         made.pop("default-chat-template-kwargs", None)
     if "tool-call-parser" in made and made["tool-call-parser"] is None:
         made["enable-auto-tool-choice"] = None
+    blocks = made.get("num-gpu-blocks-override")
+    if blocks and blocks * made.get("block-size", BLOCK) < 2 * made.get("max-model-len", CONTEXT):
+        del made["num-gpu-blocks-override"]  # one request of full length does not fit, or hardly
     return made
 
 
