@@ -52,7 +52,7 @@ def test_stopped(cache_warm: Recording, cache_again: Recording, cache_after_stop
 
 @check("cache.steps.same-answer", MUST, spec="fault:vllm-project/vllm/issues/26042", needs=NEEDS)
 def test_steps(cache_steps_warm: Recording, cache_steps_cold: Recording) -> None:
-    """A prompt that is read in several steps is answered as one of which the cache has the beginning."""
+    """A prompt read in several steps is answered as with its beginning cached."""
     warm, cold = text(cache_steps_warm), text(cache_steps_cold)
 
     assert repeats(cache_steps_warm, cache_steps_cold), f"in several steps {cold}, from the cache {warm}"

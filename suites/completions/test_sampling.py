@@ -48,7 +48,7 @@ def test_frequency_penalty(completions_pair: Recording, completions_frequency_pe
 
 @check("completions.penalty-begins", MUST, spec="fault:vllm-project/vllm-metal/pull/69", needs=FORCED)
 def test_penalty_begins(completions_pair: Recording, completions_frequency_penalty: Recording) -> None:
-    """A frequency penalty leaves the first token alone: only what was generated counts."""
+    """A frequency penalty leaves the first token alone: it is on what was generated."""
     chosen = completions_pair.ok["choices"][0]["logprobs"]["token_logprobs"]
     only_if(
         chosen[0] is not None and chosen[0] >= SURE, f"without a penalty it is not sure of it: {chosen[0]}"

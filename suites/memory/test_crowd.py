@@ -26,7 +26,7 @@ def test_whole(memory_crowd: Recording) -> None:
 
 @check("memory.crowd.choices", MUST, spec=SEVERAL, needs=(*NEEDS, "stream"))
 def test_choices(memory_crowd: Recording, memory_crowd_choices: Recording) -> None:
-    """Streams of two choices that fill the cache together each come to their last token."""
+    """Two streamed choices of requests that fill the cache each come to their end."""
     need(not unfinished(memory_crowd), "with one choice each they are not answered either")
     wrong = unfinished(memory_crowd_choices)
 
@@ -35,7 +35,7 @@ def test_choices(memory_crowd: Recording, memory_crowd_choices: Recording) -> No
 
 @check("memory.crowd.same", MUST, spec=RECOMPUTED, needs=NEEDS)
 def test_same(memory_crowd: Recording, memory_crowd_again: Recording) -> None:
-    """A request that was put back gets the answer that it gets with all the room it needs."""
+    """A request that was put back gets the answer that it gets with room enough."""
     need(not unfinished(memory_crowd), "not all of them are answered")
     crowded, alone = (parts(one) for one in (memory_crowd, memory_crowd_again))
     need(sorted(alone) == list(range(len(AGAIN))), f"with all the room, choices {sorted(alone)} came")
