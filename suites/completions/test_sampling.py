@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, check, only_if, parting, text_of
+from pytest_vllm import MUST, SHOULD, Case, Recording, Server, check, only_if, parting, text_of
 
 from .exchanges import BEAMS, CROWD
 
@@ -47,11 +47,16 @@ def test_frequency_penalty(completions_pair: Recording, completions_frequency_pe
 
 
 @check("completions.penalty-begins", MUST, spec="fault:vllm-project/vllm-metal/pull/69", needs=FORCED)
-def test_penalty_begins(completions_pair: Recording, completions_frequency_penalty: Recording) -> None:
+def test_penalty_begins(
+    vllm_server: Server, completions_pair: Recording, completions_frequency_penalty: Recording
+) -> None:
     """A frequency penalty leaves the first token alone: it is on what was generated."""
+    mode = str(vllm_server.args.get("logprobs-mode") or "raw_logprobs")
+    only_if(mode.endswith("logprobs"), f"{mode}: what is given is no probability")
     chosen = completions_pair.ok["choices"][0]["logprobs"]["token_logprobs"]
     only_if(
-        chosen[0] is not None and chosen[0] >= SURE, f"without a penalty it is not sure of it: {chosen[0]}"
+        chosen[0] is not None and SURE <= chosen[0] <= 0,
+        f"without a penalty it is not sure of it: {chosen[0]}",
     )
     plain, penalised = _tokens(completions_pair), _tokens(completions_frequency_penalty)
 
