@@ -36,6 +36,7 @@ class CollectionPlugin:
         files = collection.declared() if asked else {}
         named = [
             {path for path, ids in files.items() if any(selection.may_ask_for(one, id_) for id_ in ids)}
+            or {path for path in files if collection.is_of(path.parent, one)}
             for one in asked
         ]
         return frozenset(files).difference(*named) if all(named) else frozenset()

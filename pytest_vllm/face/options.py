@@ -188,7 +188,7 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="S",
     )
     add.one("explore-seed", "draw the requests that a run with this seed drew", type=_seed, metavar="N")
-    add.many("check", "run only checks with this id or id prefix", "ID")
+    add.many("check", "run only checks with this id or id prefix, or of this suite", "ID")
     help_ = "exchanges recorded at once (default: max-num-seqs, at most 16)"
     add.one("concurrency", help_, type=_positive, metavar="N")
     add.one("report", "folder for runs and reports (default .vllm)", metavar="DIR")

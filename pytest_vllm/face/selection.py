@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from pytest_vllm.face.collection import area_of
 from pytest_vllm.face.items import check_key, params_of, spec_of
 from pytest_vllm.face.options import INCLUDES, PROFILE_PARAM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pytest
 
@@ -35,11 +36,13 @@ def select(
     tiers: dict[str, str] = {}
     hit: set[str] = set()
     beyond: dict[str, str] = {}
+    wanted = _wanted(items, options.checks)
+    areas = {area_of(item.nodeid) for item in items if spec_of(item) is not None}
     for item in items:
         spec = spec_of(item)
         if spec is not None:
             tiers[spec.id] = spec.tier
-        matching = [asked for asked in options.checks if spec is not None and asks_for(asked, item, spec)]
+        matching = [asked for asked in options.checks if item in wanted[asked]]
         fits = spec is None or profile is None or _meant(profile(item), item, spec)
         chosen = bool(matching) if options.checks else fits
         in_tier = spec is None or spec.tier in INCLUDES[options.tier]
@@ -48,10 +51,20 @@ def select(
         elif spec is not None:
             beyond.update(dict.fromkeys(matching, spec.tier))
         (kept if chosen and in_tier else dropped).append(item)
-    missed = [_missed(asked, tiers, beyond) for asked in options.checks if asked not in hit]
+    missed = [_missed(asked, tiers, beyond, areas) for asked in options.checks if asked not in hit]
     if dropped and not kept and not missed and all(map(_scripted, dropped)):
         missed = ["these checks ask a scripted server: --vllm-profile=cpu-scripted, or sim-scripted"]
     return kept, dropped, missed
+
+
+def _wanted(items: Sequence[pytest.Item], asked: Sequence[str]) -> dict[str, set[pytest.Item]]:
+    """The checks that each word names: by id, or else by the suite that reports list them under."""
+    checks = [(item, spec) for item in items if (spec := spec_of(item)) is not None]
+    return {
+        word: {item for item, spec in checks if asks_for(word, item, spec)}
+        or {item for item, _ in checks if area_of(item.nodeid) == word}
+        for word in asked
+    }
 
 
 def asks_for(asked: str, item: pytest.Item, spec: CheckSpec) -> bool:
@@ -115,10 +128,10 @@ def listing(items: Sequence[pytest.Item]) -> list[str]:
     return [*lines, f"{len(rows)} checks"]
 
 
-def _missed(asked: str, tiers: Mapping[str, str], beyond: Mapping[str, str]) -> str:
+def _missed(asked: str, tiers: Mapping[str, str], beyond: Mapping[str, str], areas: Collection[str]) -> str:
     if asked in beyond:
         tier = beyond[asked]
         return f"--vllm-check={asked} names checks of tier {tier} only; add --vllm-tier={tier}"
-    near = difflib.get_close_matches(asked, sorted(tiers), n=3)
+    near = difflib.get_close_matches(asked, sorted({*tiers, *areas}), n=3)
     hint = f"; did you mean {', '.join(near)}?" if near else "; `pytest-vllm checks` lists them all"
     return f"--vllm-check={asked} names no check{hint}"

@@ -28,6 +28,27 @@
   }
   suite.addEventListener("change", apply);
   words.addEventListener("input", apply);
+  const unfold = () => {
+    const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (named instanceof HTMLDetailsElement) {
+      named.hidden = false;
+      named.open = true;
+      named.scrollIntoView();
+    }
+  };
+  window.addEventListener("hashchange", unfold);
+
+  // Paper cannot be clicked: what does not hold is printed with its evidence.
+  let folded = [];
+  window.addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details.check:not([open]), .causes details:not([open])")];
+    for (const one of folded) one.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const one of folded) one.open = false;
+  });
+
   document.getElementById("filters").hidden = false;
   apply();
+  unfold();
 })();

@@ -42,6 +42,24 @@ def test_a_prefix_selects_an_area(gate: Gate) -> None:
     assert len(run.verdicts) == 6
 
 
+def test_a_suite_as_reports_list_it_selects_its_checks(gate: Gate) -> None:
+    """Reports count checks of `streaming`, whose ids begin with `stream`."""
+    suite, ids = gate("--vllm-list", "--vllm-check=streaming"), gate("--vllm-list", "--vllm-check=stream")
+
+    assert suite.exit == 0, suite.text
+    assert "stream.usage.final-chunk" in suite.text
+    assert [line for line in suite.text.splitlines() if line.endswith(" checks")] == [
+        line for line in ids.text.splitlines() if line.endswith(" checks")
+    ]
+
+
+def test_a_misspelt_suite_is_named(gate: Gate) -> None:
+    run = gate("--vllm-profile=sim", "--vllm-check=streming")
+
+    assert run.exit == 5
+    assert "--vllm-check=streming names no check; did you mean streaming" in run.text
+
+
 def test_a_node_id_selects_one_check(gate: Gate) -> None:
     run = gate("--vllm-profile=sim", NODE)
 
