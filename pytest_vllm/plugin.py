@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_vllm.face.collection import names_suites
-from pytest_vllm.face.options import MARK, OPTIONS, SESSION, add_options, read_options
+from pytest_vllm.face.options import (
+    MARK,
+    OPTION,
+    OPTIONS,
+    SESSION,
+    add_options,
+    read_options,
+    refuse_misspelt,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -26,6 +34,15 @@ pytest.register_assert_rewrite("suites", "pytest_vllm.suites", "pytest_vllm.face
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register options and ini keys."""
     add_options(parser)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Generator[None, object, object]:
+    """Name the option that a misspelt one is near to, once conftest files have added theirs."""
+    result = yield
+    if any(word.startswith(OPTION) for word in args):
+        refuse_misspelt(parser, args)
+    return result
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -34,6 +34,8 @@ def read_baseline(path: Path | None) -> dict[str, Baseline]:
         if not path.exists():
             raise pytest.UsageError(f"--vllm-baseline={path}: there is no such file; {save}")
         return from_json(json.loads(read_bounded(path, LARGEST)))
+    except json.JSONDecodeError as error:
+        raise pytest.UsageError(f"--vllm-baseline={path}: it is not JSON ({error}); {save}") from None
     except RecursionError:
         raise pytest.UsageError(f"--vllm-baseline={path}: nested too deep to be read; {save}") from None
     except (ProfileError, BaselineError, ValueError, TypeError, KeyError) as error:

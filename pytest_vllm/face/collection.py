@@ -5,6 +5,7 @@ Source: pytest's collector API (`pytest_collect_directory`, `pytest_pycollect_ma
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import re
 import sys
@@ -113,7 +114,17 @@ def _resolve(arg: str, base: Path) -> str:
     path, sep, rest = arg.partition("::")
     if not _means_bundled(path, base):
         return arg
-    return f"{data_dir('suites').joinpath(*Path(path).parts[1:])}{sep}{rest}"
+    found = data_dir("suites").joinpath(*Path(path).parts[1:])
+    if not found.exists():
+        raise pytest.UsageError(f"{path}: there is no such suite{_near(path)}")
+    return f"{found}{sep}{rest}"
+
+
+def _near(path: str) -> str:
+    suites = data_dir("suites")
+    known = [str(one.relative_to(suites)) for one in (*suites.glob("*/"), *suites.glob("*/test_*.py"))]
+    near = difflib.get_close_matches("/".join(Path(path).parts[1:]), known, n=1)
+    return f"; did you mean {ROOT_ID}/{near[0]}?" if near else "; `pytest-vllm checks` lists them all"
 
 
 def _means_bundled(path: str, base: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pytest_vllm.face.session import GateSession
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 SESSION: pytest.StashKey[GateSession] = pytest.StashKey()
+#: How the options begin.
+OPTION = "--vllm-"
 #: The mark of a check, and the parameter through which several profiles reach the items.
 MARK, PROFILE_PARAM = "vllm_check", "vllm_profile_name"
 TIERS = ("smoke", "gate", "soak", "explore")
@@ -141,9 +144,21 @@ class Adder:
 
     def _add(self, name: str, text: str, action: str, ini: Any, more: dict[str, Any]) -> None:
         self._group.addoption(
-            f"--vllm-{name}", action=action, dest=_dest(name), default=None, help=text, **more
+            f"{OPTION}{name}", action=action, dest=_dest(name), default=None, help=text, **more
         )
         self._parser.addini(_dest(name), text, type=ini, default=None)
+
+
+def refuse_misspelt(parser: pytest.Parser, args: Sequence[str]) -> None:
+    """Raise pytest.UsageError for an option that begins as ours do and is nobody's."""
+    ours = [name for option in parser.getgroup("vllm").options for name in option.names()]
+    known = [name.removeprefix(OPTION) for name in ours]
+    for word in parser.parse_known_and_unknown_args(list(args))[1]:
+        name = word.partition("=")[0]
+        if name.startswith(OPTION):
+            near = difflib.get_close_matches(name.removeprefix(OPTION), known, n=1)
+            hint = f"did you mean {OPTION}{near[0]}?" if near else "`pytest --help` lists them all"
+            raise pytest.UsageError(f"unknown option {name}; {hint}")
 
 
 def add_options(parser: pytest.Parser) -> None:

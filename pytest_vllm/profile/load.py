@@ -64,7 +64,9 @@ def _extended(document: Document, rootdir: Path) -> list[Document]:
     try:
         base = find(parent, rootdir, base=document.file.parent, beside=document)
     except ProfileError as error:
-        raise document.error([Fault(("extends",), f"extends {error}")]) from error
+        itself = f"{parent!r}, which is this profile itself: name another one, or a built-in one"
+        why = itself if parent == document.name else error
+        raise document.error([Fault(("extends",), f"extends {why}")]) from error
     if "extends" in base.raw:
         text = f"extends {parent!r}, which itself extends {base.raw['extends']!r}: one level only"
         raise document.error([Fault(("extends",), text)])

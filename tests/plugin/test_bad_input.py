@@ -24,6 +24,7 @@ max-modle-len = 4096
     [
         (["--vllm-profile=spark-fp9"], 4, ["spark-fp9", "did you mean", "spark-fp8"]),
         (["--vllm-profile=./missing.toml"], 4, ["missing.toml"]),
+        (["--vllm-profle=sim"], 4, ["unknown option --vllm-profle; did you mean --vllm-profile?"]),
         (["--vllm-profile=sim", "--vllm-launcher=dokcer"], 4, ["dokcer", "docker"]),
         (
             ["--vllm-profile=sim", "--vllm-concurrency=0"],
@@ -48,6 +49,11 @@ max-modle-len = 4096
         (["--vllm-url=spark", "--vllm-proxy=socks5://x"], 4, ["--vllm-proxy: write", "http://HOST:PORT"]),
         (["--vllm-url=spark", "--vllm-client-key=k.pem"], 4, ["--vllm-client-cert=FILE too"]),
         (["--vllm-replay=nowhere"], 4, ["no run.json there"]),
+        (
+            ["--vllm-profile=sim", "suites/helth"],
+            4,
+            ["suites/helth: there is no such suite; did you mean suites/health?"],
+        ),
         (["suites/health"], 4, ["these checks need a server", "--vllm-profile=NAME"]),
         (["--vllm-profile=sim", "-o", "vllm_suites=yess"], 4, ["vllm_suites in the ini file", "'yess'"]),
     ],

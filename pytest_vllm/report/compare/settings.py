@@ -12,6 +12,21 @@ from pytest_vllm.report.compare.difference import Difference, Weight
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+#: What it means where a capability is gone and clients are not refused.
+LOST = {
+    "auth": "requests without a key are served: anybody who reaches the server may use it",
+    "prefix-cache": "a prompt that begins as an earlier one did is computed anew",
+    "cached-tokens": "usage does not say any more how much of a prompt was cached",
+    "metrics": "monitoring finds no figures",
+    "version": "nobody learns from the server which vLLM answers",
+}
+#: And where one that is new concerns clients.
+GAINED = {"auth": (Weight.BREAKS, "requests without a key are refused")}
+#: A bound of the server, with what a lower and a higher one mean.
+BOUNDS = {
+    "max_model_len": ("longer prompts are refused", "longer prompts are taken"),
+    "max_num_seqs": ("fewer requests are answered at once", "more requests are answered at once"),
+}
 #: Parts of the identity that are told where they differ, with what that means.
 PARTS = {
     "version": "another vLLM",
@@ -43,20 +58,16 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
             Weight.INFO, "flags", f"environment {name}", "set" * (name in gone), "set" * (name in fresh)
         )
     for name in sorted({*before["capabilities"]} - {*after["capabilities"]}):
-        means = "clients that need it are refused"
+        means = LOST.get(name, "clients that need it are refused")
         yield Difference(Weight.BREAKS, "routes", f"capability {name}", "present", "absent", means)
     for name in sorted({*after["capabilities"]} - {*before["capabilities"]}):
-        yield Difference(Weight.INFO, "routes", f"capability {name}", "absent", "present")
-    for name in ("max_model_len", "max_num_seqs"):
+        weight, means = GAINED.get(name, (Weight.INFO, ""))
+        yield Difference(weight, "routes", f"capability {name}", "absent", "present", means)
+    for name, (fewer, more) in BOUNDS.items():
         was, now = before[name], after[name]
         if was != now and was is not None and now is not None:
-            less = name == "max_model_len" and now < was
-            weight = Weight.BREAKS if less else Weight.BEHAVIOUR
-            means = (
-                "longer prompts are refused"
-                if less
-                else "as many requests are batched, or as many tokens taken"
-            )
+            weight = Weight.BREAKS if name == "max_model_len" and now < was else Weight.BEHAVIOUR
+            means = fewer if now < was else more
             yield Difference(weight, "flags", name.replace("_", "-"), str(was), str(now), means)
     yield from _defaults(before, after)
 

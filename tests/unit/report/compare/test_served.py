@@ -130,6 +130,23 @@ def test_flags_and_capabilities_that_differ_are_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (["auth"], [], "requests without a key are served"),
+        ([], ["auth"], "requests without a key are refused"),
+    ],
+)
+def test_a_key_that_is_asked_for_no_more_or_anew_is_said_as_what_it_is(
+    before: list[str], after: list[str], words: str
+) -> None:
+    was, now = part_of(capabilities=before)["identity"], part_of(capabilities=after)["identity"]
+    (one,) = settings.differences(was, now)
+
+    assert (one.weight, one.what) == (Weight.BREAKS, "capability auth")
+    assert words in one.means
+
+
+@pytest.mark.parametrize(
     ("asked", "weights"),
     [("security.cross-origin", ("breaks clients", "behaviour")), ("a.b", ("for information",) * 2)],
 )
