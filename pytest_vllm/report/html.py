@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pytest_vllm.decide.verdict import Family, Verdict
+from pytest_vllm.decide.verdict import Family, Level, Verdict
 from pytest_vllm.report.causes import MOST_CAUSES
 from pytest_vllm.report.clients import client_rows
 from pytest_vllm.report.evidence import Exhibit
@@ -72,6 +72,7 @@ def render(document: Mapping[str, Any]) -> str:
         document,
         script=(HERE / "report.js").read_text("utf-8"),
         rows=rows,
+        open=[row for row in rows if row["verdict"] == Verdict.UNDECIDED and row["level"] == Level.MUST],
         measured=[row for row in rows if row["family"] == Family.PERFORMANCE],
         passed=_passed(every),
         anchors={(row["profile"], row["check"]): f"c{place}" for place, row in enumerate(rows)},

@@ -133,7 +133,7 @@ def test_an_unknown_name(project: Project) -> None:
     assert project.refusal(name="spark-fp9") == (
         f"unknown profile 'spark-fp9'; did you mean 'spark-fp8'? (one of {everything})"
     )
-    assert project.refusal(name="xyzzy") == f"unknown profile 'xyzzy'; did you mean one of {everything}?"
+    assert project.refusal(name="xyzzy") == f"unknown profile 'xyzzy'; there are {everything}"
 
 
 def test_a_path_to_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
+from markupsafe import escape
 
 from pytest_vllm.report import html
 from tests.golden.sample_runs import RUNS, go, no_go, undecided
@@ -58,6 +59,15 @@ class Page(HTMLParser):
 
 def page(record: RunRecord) -> Page:
     return Page(html.render(document(record)))
+
+
+def test_the_first_screen_of_an_undecided_run_says_what_was_not_decided_and_why() -> None:
+    head = html.render(document(undecided())).partition("</header>")[0]
+
+    for row in document(undecided())["results"]:
+        if row["verdict"] == "undecided":
+            assert row["check"] in head
+            assert str(escape(row["reason"])) in head
 
 
 @pytest.mark.parametrize("name", RUNS)
