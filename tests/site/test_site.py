@@ -38,6 +38,11 @@ QUESTIONS = {
     "Why does my server not start?": ("diagnose.html", "causes"),
     "How do I write a test with the OpenAI client?": ("own-tests.html", "fixtures"),
     "How do I write an eval?": ("own-tests.html", "questions-with-known-answers"),
+    "It says UNDECIDED: what now?": ("reports.html", "go-no-go-or-undecided"),
+    "How do I compare two servers that run?": ("comparing.html", "two-servers-in-one-run"),
+    "How do I begin with a server that fails today?": ("comparing.html", "no-worse-than-before"),
+    "What stays behind after a kill?": ("ci.html", "what-is-left-behind"),
+    "How do I judge a run again?": ("reports.html", "judge-again-without-a-server"),
     "How often is the gate wrong?": ("trust.html", "healthy-servers-drawn-at-random"),
     "What fields has a Recording?": ("generated/api.html", "requests-servers-and-recordings"),
 }
