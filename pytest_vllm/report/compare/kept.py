@@ -91,7 +91,7 @@ def with_reasons(document: dict[str, Any], folder: Path) -> dict[str, Any]:
         results = json.loads((folder / REPORT).read_text("utf-8"))["results"]
         reasons: dict[str, dict[str, str]] = {}
         for row in results:
-            if row["verdict"] not in ("pass", "not-run") and row["reason"]:
+            if row["verdict"] != "pass" and row["reason"]:
                 reasons.setdefault(row["profile"], {})[row["check"]] = row["reason"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return document

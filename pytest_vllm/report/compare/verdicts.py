@@ -69,8 +69,8 @@ def _changed(
     elif now is Verdict.FAIL:
         weight = Weight.BEHAVIOUR
     means = {Verdict.UNDECIDED: "the evidence allows no judgement any more"}.get(now, "")
-    if now is Verdict.NOT_RUN and change == "broken":
-        means = "the server does not offer what the check needs any more"
+    if now is Verdict.NOT_RUN and change == "broken":  # a run folder knows why; an extract alone does not
+        means = "not asked any more" if why else "the server does not offer what the check needs any more"
     means = "; ".join(part for part in (means, why) if part) if change != "fixed" else ""
     version = str(after["identity"]["version"])
     known = faults_of_check(check, version) if now in (Verdict.FAIL, Verdict.ADVISORY) else ()

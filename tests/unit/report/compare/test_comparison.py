@@ -99,6 +99,22 @@ def test_verdicts(was: str, now: str, change: str, weight: str) -> None:
     assert found["answer"]["breaks"] is (weight == "breaks clients")
 
 
+@pytest.mark.parametrize(
+    ("reasons", "said"),
+    [
+        ({"a.b": "the option left it out"}, "not asked any more; the option left it out"),
+        ({}, "the server does not offer what the check needs any more"),
+    ],
+)
+def test_why_a_check_that_held_was_not_asked_is_said_where_it_is_known(
+    reasons: dict[str, str], said: str
+) -> None:
+    after = part_of(results={"a.b": "not-run"}) | {"reasons": reasons}
+    (one,) = compare(run_of(part_of(results={"a.b": "pass"})), run_of(after), P)["differences"]
+
+    assert one["means"] == said
+
+
 def test_new_and_gone_checks_are_told_unless_a_run_was_partial() -> None:
     before, after = part_of(results={"a.gone": "pass"}), part_of(results={"a.new": "pass"})
     whole = compare(run_of(before), run_of(after), P)
