@@ -50,6 +50,14 @@ def _drawn(*tokens: str) -> Any:
     return _logprobs(tokens=list(tokens))
 
 
+def _swapped(body: Any) -> None:
+    """The first two tokens in each other's place, and so unlikely as no tie is."""
+    found = body["choices"][0]["logprobs"]
+    other = next(one for one in found["tokens"] if one != found["tokens"][0])
+    found["tokens"][0] = other
+    found["token_logprobs"][0] -= 3
+
+
 def _replaced(old: str, new: str) -> Any:
     return lambda body: body.update(prompt=body["prompt"].replace(old, new))
 
@@ -163,6 +171,7 @@ COMPLETIONS = [
     Break(
         "completions.frequency-penalty", like("completions.pair", "completions.frequency-penalty"), "ignored"
     ),
+    Break("completions.penalty-begins", edited("completions.frequency-penalty", _swapped), "the prompt's too"),
     Break(
         "completions.narrowing[top-p]",
         edited("completions.narrowed[top-p]", _each("token_logprobs", lambda value: value - 3)),
