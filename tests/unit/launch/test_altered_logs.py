@@ -6,6 +6,7 @@ import html
 import json
 import random
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,9 @@ from tests.unit.launch.test_diagnosis import FAILED, LOGS, UNSEEN, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from pytest_vllm.launch.diagnosis import Diagnosis
 
 
 _STAMP = re.compile(r"\b(INFO|WARNING|ERROR) (\d\d-\d\d \d\d:\d\d:\d\d) \[?([\w./]+\.py:\d+)\]")
@@ -235,6 +239,23 @@ PASTED = (streamed, by_ray, moved_in, broken_at_80, replicated, numbered, in_the
 SPELT = (stamped_by_nim, squared, published, answered_in_mail)
 
 
+@cache
+def excerpts() -> list[tuple[tuple[str, ...], Diagnosis]]:
+    """The lines of each public thread, and what they say as they are."""
+    found = []
+    for case in UNSEEN:
+        lines = tuple(line for line in case["log"].splitlines() if line.strip())
+        found.append((lines, diagnose(lines, hung=case.get("hung"))))
+    return found
+
+
+@cache
+def logs() -> dict[Path, tuple[tuple[str, ...], Diagnosis]]:
+    """The same of each kept log."""
+    kept = {path: tuple(line for line in lines_of(path) if line.strip()) for path in LOGS}
+    return {path: (lines, diagnose(lines)) for path, lines in kept.items()}
+
+
 @pytest.mark.parametrize(
     "alter",
     [*CARRIED, *PASTED, *SPELT, recorded, quoted, headless, barred, backwards, escaped_in_one, squashed],
@@ -244,8 +265,8 @@ def test_altered_logs(alter: Callable[[list[str]], list[str]]) -> None:
     """What carried a log, and what stands beside it, changes no diagnosis."""
     wrong = {}
     for path in LOGS:
-        lines = [line for line in lines_of(path) if line.strip()]
-        expected, found = diagnose(lines), diagnose(alter(lines))
+        lines, expected = logs()[path]
+        found = diagnose(alter(list(lines)))
         if (found.sure, found.cause) != (expected.sure, expected.cause):
             wrong[path.stem] = (found.cause, expected.cause)
 
@@ -260,9 +281,8 @@ def test_altered_logs(alter: Callable[[list[str]], list[str]]) -> None:
 def test_altered_excerpts(alter: Callable[[list[str]], list[str]]) -> None:
     """Nor of the few lines of a public thread."""
     wrong = {}
-    for case in UNSEEN:
-        lines, hung = [line for line in case["log"].splitlines() if line.strip()], case.get("hung")
-        expected, found = diagnose(lines, hung=hung), diagnose(alter(lines), hung=hung)
+    for case, (lines, expected) in zip(UNSEEN, excerpts(), strict=True):
+        found = diagnose(alter(list(lines)), hung=case.get("hung"))
         if (found.sure, found.cause) != (expected.sure, expected.cause):
             wrong[case["thread"]] = (found.cause, expected.cause)
 

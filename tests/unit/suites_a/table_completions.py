@@ -171,7 +171,7 @@ COMPLETIONS = [
     Break(
         "completions.frequency-penalty", like("completions.pair", "completions.frequency-penalty"), "ignored"
     ),
-    Break("completions.penalty-begins", edited("completions.frequency-penalty", _swapped), "the prompt's too"),
+    Break("completions.penalty-begins", edited("completions.frequency-penalty", _swapped), "the prompt's"),
     Break(
         "completions.narrowing[top-p]",
         edited("completions.narrowed[top-p]", _each("token_logprobs", lambda value: value - 3)),
