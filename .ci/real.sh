@@ -81,7 +81,7 @@ part_real() {
     step "a real vLLM: attach, refusals, reaping" \
         without_skips env PYTEST_VLLM_REAL="${PYTEST_VLLM_REAL:-1}" PYTEST_VLLM_GATE_REPORT="$work/report-docker" \
         PYTEST_VLLM_SCRIPTED_REPORT="$work/report-scripted" \
-        .venv/bin/pytest -n 2 --dist loadgroup --durations=12 tests/real -m real
+        .venv/bin/pytest -n 2 --dist loadfile --durations=12 tests/real -m real
 }
 
 # Three parsers through whole servers. Without a server, tests/real/test_parsers.py asks every parser of this vLLM.

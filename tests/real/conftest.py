@@ -4,8 +4,7 @@ They take minutes and a Docker daemon, so they run only when asked: `PYTEST_VLLM
 With `PYTEST_VLLM_REAL=all` also what takes long and CI shows otherwise: loads on attached servers, and other
 versions of vLLM.
 
-Two processes may share them, `-n 2 --dist loadgroup`: one has the tests in which a real vLLM computes long,
-the other those that only boot one or ask it.
+Two processes may share them file by file, `-n 2 --dist loadfile`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from typing import Self
 
 #: What the profile cpu-smollm2 starts.
@@ -50,7 +51,12 @@ class HandStarted:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Remove it."""
+        """Remove it. A busy machine may take longer to end it than the engine waits."""
+        for _ in range(5):
+            with suppress(subprocess.CalledProcessError):
+                docker("rm", "--force", self.id)
+                return
+            time.sleep(5)
         docker("rm", "--force", self.id)
 
     def runs(self) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = [pytest.mark.real, pytest.mark.docker, pytest.mark.xdist_group("computes")]
+pytestmark = [pytest.mark.real, pytest.mark.docker]
 
 #: The image has no compiler. With compilation on, its vLLM comes up, is healthy, generates, and loses its
 #: engine to the first request that asks for log probabilities.

@@ -13,7 +13,7 @@ from tests.real.server import HandStarted, containers
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.real, pytest.mark.docker, pytest.mark.xdist_group("computes")]
+pytestmark = [pytest.mark.real, pytest.mark.docker]
 
 
 def test_the_container_is_go(gate_on_container: GateRun) -> None:

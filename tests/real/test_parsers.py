@@ -18,7 +18,7 @@ from tools.sweep.findings import explained, findings
 from tools.sweep.rows import Row, pairs
 from tools.sweep.sweep import version_in
 
-pytestmark = [pytest.mark.real, pytest.mark.docker, pytest.mark.xdist_group("asks")]
+pytestmark = [pytest.mark.real, pytest.mark.docker]
 
 PYTHONS = [one for one in os.environ.get("PYTEST_VLLM_PYTHONS", "").split(os.pathsep) if one]
 #: One call, two, one without arguments, text, thoughts.

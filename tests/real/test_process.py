@@ -13,7 +13,7 @@ from tests.real.unpacked import unpack
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.real, pytest.mark.docker, pytest.mark.xdist_group("computes")]
+pytestmark = [pytest.mark.real, pytest.mark.docker]
 
 
 def test_a_process_is_go(image: str, gate_on_container: GateRun, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.real.server import containers
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.real, pytest.mark.docker, pytest.mark.xdist_group("asks")]
+pytestmark = [pytest.mark.real, pytest.mark.docker]
 
 
 @pytest.mark.parametrize(

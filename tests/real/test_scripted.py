@@ -15,7 +15,7 @@ from pytest_vllm.decide.waivers import covers, in_range
 from pytest_vllm.profile.load import load
 from tests.real.gate import GateRun, run_gate
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("asks")]
+pytestmark = pytest.mark.real
 
 PYTHONS = [one for one in os.environ.get("PYTEST_VLLM_PYTHONS", "").split(os.pathsep) if one]
 #: The full set of one parser, recorded on two cores that do nothing else, in seconds.

@@ -23,7 +23,7 @@ ACCEPTED: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "accepted-differences.json").read_text("utf-8")
 )
 SERVED_NAME = SERVE[SERVE.index("--served-model-name") + 1]
-pytestmark = [pytest.mark.real, pytest.mark.docker, pytest.mark.xdist_group("asks")]
+pytestmark = [pytest.mark.real, pytest.mark.docker]
 
 
 def test_what_the_gate_recorded(gate_on_container: GateRun, tmp_path: Path) -> None:
