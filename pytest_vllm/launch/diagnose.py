@@ -18,7 +18,7 @@ from pytest_vllm.launch.kinds import Kind, kinds
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.launch.survived import survived_lines, without_survived
+from pytest_vllm.launch.survived import without_survived
 from pytest_vllm.launch.tracebacks import Raised, is_frame, quoted, raised, root, within
 from pytest_vllm.launch.words import Found, cause_in, matches, only_warns, telling
 
@@ -51,9 +51,9 @@ def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> 
 def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found | None:
     """As `root_cause`, of lines as `logtext.spread` gives them."""
     texts = without_requests(texts) if phase == STARTED else texts
-    every = without_survived(raised(texts), texts)
+    every, survived = without_survived(raised(texts), texts)
     errors = quoted(every)
-    hollow = {one.number for one in errors if one.hollow} | survived_lines(every, texts)
+    hollow = {one.number for one in errors if one.hollow} | survived
     found, firm = _by_words(texts, hollow)
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None

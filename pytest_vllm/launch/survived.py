@@ -17,34 +17,27 @@ if TYPE_CHECKING:
 _SAYS = re.compile(r"^(?:\([^)]*\) ?)*INFO\b")
 
 
-def without_survived(errors: Sequence[Raised], lines: Sequence[str]) -> Sequence[Raised]:
-    """The errors, those that their process survived set aside; all as they were where nothing else failed.
+def without_survived(
+    errors: Sequence[Raised], lines: Sequence[str]
+) -> tuple[Sequence[Raised], frozenset[int]]:
+    """The errors, those that their process survived set aside; and numbers of lines that it survived too.
 
     Args:
         errors: what the lines raise, in their order.
         lines: the log, as `logtext.spread` gives it.
 
-    A plugin that cannot be loaded, for instance, is logged with its traceback, and the start goes on.
+    A plugin that cannot be loaded, for instance, is logged with its traceback, and the start goes on. Errors
+    stay as they were where nothing else failed; lines are of no error, and stand before the last one.
     """
     own = {one.number for one in errors if not one.wrapper}
-    further = _further(lines) if len(own) > 1 else {}
-    gone = {number for number in own if further.get(owner(lines[number - 1]), 0) > number}
-    if not gone or gone == own:
-        return errors
-    return [replace(one, aside=True) if one.number in gone else one for one in errors]
-
-
-def survived_lines(errors: Sequence[Raised], lines: Sequence[str]) -> frozenset[int]:
-    """Numbers of lines of no error, behind which their process went on and something was raised."""
-    own = [one.number for one in errors if not one.wrapper]
     further = _further(lines) if own else {}
-    last = max(own, default=0)
-    named = set(own)
-    return frozenset(
-        number
-        for number, line in enumerate(lines[: last - 1], 1)
-        if number not in named and further.get(owner(line), 0) > number
-    )
+    gone = {number for number in own if further.get(owner(lines[number - 1]), 0) > number}
+    if gone and gone != own:
+        errors = [replace(one, aside=True) if one.number in gone else one for one in errors]
+        own -= gone
+    before = lines[: max(own, default=1) - 1]
+    survived = (n for n, line in enumerate(before, 1) if further.get(owner(line), 0) > n)
+    return errors, frozenset(survived) - own
 
 
 def _further(lines: Sequence[str]) -> dict[str, int]:

@@ -126,11 +126,8 @@ class _Chooser:
         if self.allowed:
             wanted = next(source)
             usable = [id_ for id_ in self.allowed if id_ not in barred | self.worded] or self.allowed
-            return (
-                wanted
-                if wanted in usable
-                else usable[(self.given - self.begin) % len(usable) if self.varies else 0]
-            )
+            turn = (self.given - self.begin) % len(usable) if self.varies else 0
+            return wanted if wanted in usable else usable[turn]
         wanted = next(source)
         while wanted in barred or wanted in self.banned:
             wanted = next(source)

@@ -43,9 +43,10 @@ def served(recordings: Recordings) -> list[tuple[Recording, Traffic]]:
         and one.metrics_after
     ]
     need(kept, "nothing was served between two scrapes")
-    others = [why for one in kept if (why := others_in(one))]
-    need(len(others) * 2 < len(kept), "".join(others[:1]))
-    return [(one, Traffic(one)) for one in kept if not others_in(one)]
+    why = {one.key: others_in(one) for one in kept}
+    alone = [one for one in kept if not why[one.key]]
+    need(len(alone) * 2 > len(kept), next(filter(None, why.values()), ""))
+    return [(one, Traffic(one)) for one in alone]
 
 
 def prompts(recording: Recording) -> int:

@@ -126,21 +126,20 @@ def _chosen(
     origin: Origin, services: dict[str, Node], names: Variables, wanted: str | None
 ) -> tuple[str, str]:
     """Which service is meant, and which server of its shell; of those that compose starts, unless named."""
-    running = {name: node for name, node in services.items() if _runs_vllm(origin, node)}
+    made = {name: built(origin, node) for name, node in services.items()}
+    running = {name: node for name, node in services.items() if _runs_vllm(origin, node, made[name])}
     told = {
-        name: node
-        for name, node in running.items()
-        if _start(node) or not node.get("build") or built(origin, node)
+        name: node for name, node in running.items() if _start(node) or not node.get("build") or made[name]
     }
     running = told or running  # an image of one's own, without a command, may be anything
     active = names.values.get("COMPOSE_PROFILES", origin.environ.get("COMPOSE_PROFILES", "")).split(",")
 
-    def started(node: Node) -> bool:
+    def active_in(node: Node) -> bool:
         profiles = [one.text for one in node.get("profiles").items]
         return not profiles or "*" in active or any(one in active for one in profiles)
 
     _laid_over(origin, services, running)
-    meant = {name: node for name, node in running.items() if started(node)}
+    meant = {name: node for name, node in running.items() if active_in(node)}
     running = meant if meant and wanted is None else running
     candidates = [Candidate(name, node.line - 1) for name, node in running.items()]
     others = [name for name in services if name not in running]
@@ -173,8 +172,7 @@ def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:
     return names
 
 
-def _runs_vllm(origin: Origin, node: Node) -> bool:
-    found = built(origin, node)
+def _runs_vllm(origin: Origin, node: Node, found: tuple[Built, Path] | None) -> bool:
     own = (_words(node.get("entrypoint")), _words(node.get("command")))
     if found is None:
         words = followed([*own[0], *own[1]], mounted(origin, node))[0]

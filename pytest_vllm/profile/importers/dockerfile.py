@@ -89,8 +89,7 @@ def read_built(origin: Origin, arguments: Mapping[str, str]) -> Built:
     reader, _ = _read(origin, arguments)
     command = [] if reader.in_shell else reader.command
     image = reader.draft.server["image"]
-    making = [one for one in reader.made if one.name in _MAKING]
-    version = version_in(image, making)
+    version = version_in(image, reader.making)
     return Built(image, version, reader.draft.env, reader.entrypoint, command, reader.made)
 
 
@@ -215,6 +214,11 @@ class _Reader:
         if words:
             self.draft.note(words[0].line, f"{name} does not count: a later instruction takes its place")
 
+    @property
+    def making(self) -> list[Instruction]:
+        """The instructions that make the image another one than it begins with."""
+        return [one for one in self.made if one.name in _MAKING]
+
     def start(self, image: str) -> None:
         """What a container starts: behind an entry point that a shell reads, no command counts."""
         command = [] if self.in_shell else self.command
@@ -234,9 +238,8 @@ class _Reader:
         container.read_start(draft, entrypoint, command, plain, cleared=self.cleared)
         if not draft.server.get("model") and "config" not in draft.args:
             raise origin.problem(0, "it looks like a Dockerfile that names no model", _BUILD)
-        making = [one for one in self.made if one.name in _MAKING]
-        if making:
-            self._built(image, making)
+        if self.making:
+            self._built(image, self.making)
 
     def _built(self, image: str, making: list[Instruction]) -> None:
         """The image that the file makes, in the place of the one that it begins with."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.bounded import Unreadable, read_bounded
 from pytest_vllm.profile.flags import image_version
 from pytest_vllm.profile.importers.shellwords import Word
+from pytest_vllm.profile.importers.vllmline import PINNED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
 
 _INSTALLED = re.compile(r"\b(?:pip3?|uv)\b[^\n]*\binstall\b")
-_PINNED = re.compile(r"\bvllm(?:\[[\w,-]+\])?==([\w.]+)")
 _NAMED = re.compile(r"(?<![\w/.-])vllm(?![\w/-])|vllm-project/vllm|vllm[\w.+-]*\.whl")
 _SHELL = re.compile(r"(?:/usr)?(?:/bin/)?(?:ba|da|z)?sh")
 
@@ -57,7 +57,7 @@ def _context(origin: Origin, made: Sequence[Instruction]) -> Path:
 def version_in(image: str, made: Sequence[Instruction]) -> str:
     """The version of vLLM in an image: what is installed in it, or its base's; empty where nobody knows."""
     installs = [one.text for one in made if one.name == "RUN" and _INSTALLED.search(one.text)]
-    pinned = [found for text in installs for found in _PINNED.findall(text)]
+    pinned = [found for text in installs for found in PINNED.findall(text)]
     if pinned:
         return str(pinned[-1])
     touched = any(_NAMED.search(one.text) for one in made if one.name == "RUN")

@@ -15,7 +15,7 @@ from pytest_vllm.profile.importers.marks import SECRET, unmarked
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pythonrun import Program
 from pytest_vllm.profile.importers.pythonvalues import Unknown, dotted, evaluate
-from pytest_vllm.profile.importers.vllmline import program_length
+from pytest_vllm.profile.importers.vllmline import PINNED, program_length
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MODAL = re.compile(r"^\s*(?:import|from) modal\b", re.MULTILINE)
 _LIBRARY = re.compile(r"\b(?:LLM\(|AsyncLLMEngine|AsyncEngineArgs|EngineArgs|build_openai_app|LLMConfig)")
-_PINNED = re.compile(r"vllm(?:\[[\w,-]+\])?==([\w.]+)")
 _GIVE = "give the vllm serve line"
 #: Flags without which a server is the same.
 _PLACED = ("--host", "--port", "--uvicorn-log-level")
@@ -55,7 +54,7 @@ def read_python(origin: Origin, service: str | None) -> Draft:
             draft.lost(other.line, f"the command {other.name}")
     draft.note(start.line, "of the program this command alone is read: what else it does is not")
     if draft.server["launcher"] == "process":
-        pinned = {one[1] for one in map(_PINNED.fullmatch, program.installed) if one}
+        pinned = {one[1] for one in map(PINNED.fullmatch, program.installed) if one}
         if len(pinned) == 1:
             draft.set("version", pinned.pop(), start.line)
         if MODAL.search(origin.text):

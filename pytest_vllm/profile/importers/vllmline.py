@@ -38,6 +38,9 @@ _WRITE = "write its value in its place"
 #: vLLM's own default command, which a profile need not say.
 USUAL = ["vllm", "serve"]
 
+#: A requirement that names the version of vLLM.
+PINNED = re.compile(r"\bvllm(?:\[[\w,-]+\])?==([\w.]+)")
+
 
 def program_length(words: Sequence[str]) -> int:
     """How many words stand before vLLM's arguments; 0 where none of them starts vLLM's server."""
@@ -59,7 +62,7 @@ def version_of(program: Sequence[str]) -> str:
     """The version that words before vLLM's arguments name: `uvx --from vllm==0.20.0`, an image of srun's."""
     for word in program:
         text = word.partition("=")[2] if re.match(r"--[\w-]+=", word) else word
-        if found := re.fullmatch(r"vllm(?:\[[\w,-]+\])?==([\w.]+)", text):
+        if found := PINNED.fullmatch(text):
             return str(found[1])
         image = text.removeprefix("docker://")
         if (image != text or word.startswith("--container-image=")) and (version := image_version(image)):
