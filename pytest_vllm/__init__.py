@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pytest_vllm.decide.baseline import Baseline
     from pytest_vllm.decide.verdict import Family
     from pytest_vllm.declare.answers import (
+        error_in,
         listed,
         near_tie,
         not_json,
@@ -117,6 +118,7 @@ __all__ = [
     "case_file",
     "cases",
     "check",
+    "error_in",
     "eval_set",
     "exchange",
     "growth",
@@ -182,6 +184,7 @@ _HOMES = {
     "case_file": "locate",
     "cases": "face.decorators",
     "check": "face.decorators",
+    "error_in": "declare.answers",
     "eval_set": "face.evals",
     "exchange": "face.decorators",
     "growth": "measure.growth",

@@ -6,6 +6,7 @@ observation into a `Verdict`, and `decide` turns all results of a run into a `De
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -223,6 +224,8 @@ OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle"), ("answers.whole", "a
 LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
 #: Added to what an area decided: one failure among few checks does not outweigh several among many.
 FEW = 5
+#: From this share of its checks on an area's answers count as those that cannot be read, weighed.
+UNREAD = 0.3
 #: Within the reason of a check that fails because it cannot read an answer: the fault is the answer's.
 MISREAD = "can't be judged, its answer is malformed"
 
@@ -237,24 +240,43 @@ def by_suspicion(failing: list[Result], rows: list[Result]) -> list[Result]:
     """
     share = suspicion(failing, rows)
     silent = {r.area for r in failing if r.check in SIGNS_OF_LIFE}
-    return sorted(failing, key=lambda r: (r.area not in silent, -share[r.area]))
+    return sorted(failing, key=lambda r: (r.area not in silent, -share[r.area], MISREAD in r.reason))
 
 
 def suspicion(failing: Sequence[Result], rows: Iterable[Result]) -> dict[str, float]:
     """Area -> which share of its decided checks fails for what they look at, 0 to 1, weighed.
 
-    Where most of them fail for answers that they cannot read, the check of that comes first.
+    Where most of them fail for answers that they cannot read, the one area whose answers cannot be read comes
+    first, or, where there is none such, the check of every answer.
     """
     decided = Counter(r.area for r in rows if r.verdict not in (Verdict.NOT_RUN, Verdict.UNDECIDED))
     found = dict.fromkeys((r.area for r in failing), 0.0)
     misread = [one for one in failing if MISREAD in one.reason]
     mostly = 2 * len(misread) >= len(failing)
+    unread = _unread(misread, decided) if mostly else ""
     for one in failing:
         if mostly and one.check in EVERY_ANSWER:
-            found[one.area] += 0.5
+            found[unread or one.area] += 0.5
         elif MISREAD not in one.reason:
             found[one.area] += _weight(one) / (FEW + decided[one.area])
     return found
+
+
+def _unread(misread: Sequence[Result], decided: Mapping[str, int]) -> str:
+    """Whose answers cannot be read; empty when no one area's.
+
+    The area that what is wrong with them names, as `logprobs` or `usage`, else that of which most checks
+    cannot read theirs, and no other's half as many.
+    """
+    share, named = dict.fromkeys((one.area for one in misread), 0.0), Counter[str]()
+    for one in misread:
+        share[one.area] += _weight(one) / (FEW + decided[one.area])
+        named.update(re.findall(r"[a-z]+", one.reason.partition(MISREAD)[2].partition(" (")[0]))
+    if said := [area for area in share if 2 * named[area] > len(misread)]:
+        return max(said, key=lambda area: share[area])
+    area = max(share, key=lambda one: share[one], default="")
+    others = max((part for one, part in share.items() if one != area), default=0.0)
+    return area if area and share[area] >= max(UNREAD, 2 * others) else ""
 
 
 def _weight(one: Result) -> float:

@@ -40,6 +40,17 @@ def unexpected(recordings: Iterable[Recording]) -> list[str]:
     return wrong
 
 
+def error_in(value: Any) -> Any:
+    """The error that a JSON body or an event carries, falsy when it carries none.
+
+    vLLM wraps it in `error` from 0.10.1; until 0.10.0 the object itself is one, and says so by its kind, as
+    an `error` event of the Responses API does.
+    """
+    if not isinstance(value, dict):
+        return None
+    return value.get("error") or ("error" in (value.get("object"), value.get("type")) and value)
+
+
 def server_errors(recordings: Iterable[Recording]) -> list[str]:
     """One line for each exchange that was to be served and ended in an error of the server; 501 is none."""
     return [

@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.decide.verdict import MISREAD, Level
+from pytest_vllm.declare.answers import error_in
 from pytest_vllm.schemas import schema_faults
 from pytest_vllm.schemas.skeletons import BODIES, EVENTS, REFUSALS, misfits
 from pytest_vllm.wire.failure import Failure
@@ -147,9 +148,7 @@ def _values(recording: Recording) -> list[Any]:
     """The JSON values of an answer: its body, or the data of each event until one that is an error."""
     if not recording.request.streams:
         return [recording.json]
-    return list(
-        takewhile(lambda piece: not (isinstance(piece, dict) and piece.get("error")), recording.deltas)
-    )
+    return list(takewhile(lambda piece: not error_in(piece), recording.deltas))
 
 
 def _scrape_fault(recording: Recording) -> str:
@@ -183,9 +182,9 @@ def _stream_faults(recording: Recording, route: str) -> Iterator[str]:
         yield "the stream holds no event"
         return
     for number, piece in enumerate(pieces):
-        if isinstance(piece, dict) and piece.get("error"):
+        if error := error_in(piece):
             if recording.request.expect == OK:
-                yield f"event {number} is an error: {str(piece['error'])[:160]}"
+                yield f"event {number} is an error: {str(error)[:160]}"
             return
         yield from (f"event {number}: {fault}" for fault in misfits(EVENTS[route], piece))
     yield from _end_faults(recording, route, pieces)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import Fault
+from pytest_vllm import Fault, error_in
 
 from ..oracle.answers import ROUTES, answer_of  # noqa: TID252 - suites lie together
 
@@ -80,6 +80,6 @@ def _reports_error(one: Recording) -> bool:
     if not one.request.streams:
         return False
     try:
-        return any(isinstance(event, dict) and event.get("error") for event in one.deltas)
+        return any(error_in(event) for event in one.deltas)
     except Exception:  # noqa: BLE001 - what cannot be read is another fault
         return False

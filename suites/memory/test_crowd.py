@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import MUST, Recording, check, listed, near_tie, need, only_if
+from pytest_vllm import MUST, Recording, check, error_in, listed, near_tie, need, only_if
 
 from .exchanges import AGAIN
 from .test_promises import preempted
@@ -72,7 +72,7 @@ def unfinished(answer: Recording) -> list[str]:
     asked = answer.request.json
     number, length = len(asked["prompt"]) * asked.get("n", 1), asked["max_tokens"]
     found = parts(answer)
-    if errors := [str(part["error"])[:120] for part in answer.bodies if part.get("error")]:
+    if errors := [str(error)[:120] for part in answer.bodies if (error := error_in(part))]:
         return errors[:1]
     if sorted(found) != list(range(number)):
         return [f"{len(found)} of {number} choices"]

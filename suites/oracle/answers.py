@@ -6,7 +6,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import only_if, undecided
+from pytest_vllm import error_in, only_if, undecided
 
 from . import apis
 
@@ -87,7 +87,7 @@ def _read(one: Recording, path: str, asked: dict[str, Any]) -> Answer | None:
             parts = [event.json for event in one.events if not event.is_done]
         else:
             parts = [one.json]
-        if any("error" in part and part["error"] for part in parts):
+        if any(error_in(part) for part in parts):
             return None
         found = apis.READERS[path](parts, one.request.streams)
     except Exception:  # noqa: BLE001 - whatever shape it has, the checks of the route say what is wrong with it

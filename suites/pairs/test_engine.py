@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, Case, Recording, Recordings, check, need, only_if
+from pytest_vllm import MUST, Case, Recording, Recordings, check, error_in, need, only_if
 
 from .engine import DIGITS, USUAL, VALUES
 
@@ -42,7 +42,7 @@ def engine_fault(answer: Recording) -> str:
     number = asked.get("n", 1)
     if answer.status != 200:
         return f"{answer.status or answer.error} {answer.text[:160]}"
-    if broken := [part["error"] for part in answer.bodies if part.get("error")]:
+    if broken := [error for part in answer.bodies if (error := error_in(part))]:
         return f"an error: {str(broken[0])[:160]}"
     texts = _texts(answer)
     if sorted(texts) != list(range(number)):

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import short
+from pytest_vllm import error_in, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -124,7 +124,7 @@ def _streamed(recording: Recording, choice: int) -> Said:
     for chunk in recording.deltas:
         if isinstance(chunk, dict):
             found.usage = chunk.get("usage") or found.usage
-            found.errors += [str(chunk["error"])] if chunk.get("error") else []
+            found.errors += [str(error)] if (error := error_in(chunk)) else []
     return found
 
 

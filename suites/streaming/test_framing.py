@@ -1,6 +1,6 @@
 """The bytes of a stream: server-sent events, JSON in each, one end mark."""
 
-from pytest_vllm import MUST, SHOULD, Recordings, check, listed, need, unexpected
+from pytest_vllm import MUST, SHOULD, Recordings, check, error_in, listed, need, unexpected
 
 from .chunks import streams, unreadable
 
@@ -130,7 +130,11 @@ def test_no_error(vllm_recordings: Recordings) -> None:
     objects = [
         (r, event) for r in answered for event in r.events if not event.is_done and not unreadable(event)
     ]
-    wrong = [f"{r.key}: {event.data[:160]}" for r, event in objects if "error" in event.json]
+    wrong = [
+        f"{r.key}: {event.data[:160]}"
+        for r, event in objects
+        if "error" in event.json or error_in(event.json)
+    ]
 
     assert not wrong, listed(wrong)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm import error_in
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -96,11 +98,7 @@ def call_pieces(recording: Recording, choice: int = 0) -> list[Json]:
 
 def errors(recording: Recording) -> list[str]:
     """The error objects that a stream carries."""
-    return [
-        str(chunk["error"])[:120]
-        for chunk in recording.deltas
-        if isinstance(chunk, dict) and chunk.get("error")
-    ]
+    return [str(error)[:120] for chunk in recording.deltas if (error := error_in(chunk))]
 
 
 def _streamed(recording: Recording, choice: int) -> Answer:

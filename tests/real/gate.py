@@ -145,9 +145,14 @@ def begun(folder: Path, output: IO[str] | int, *options: str, **env: str) -> sub
 
 def run_gate(folder: Path, *options: str, **env: str) -> GateRun:
     """Run the gate in a folder and wait for its end. Raises TimeoutExpired."""
+    return run_gate_within(LONGEST_S, folder, *options, **env)
+
+
+def run_gate_within(limit: float, folder: Path, *options: str, **env: str) -> GateRun:
+    """As `run_gate`, waiting so many seconds."""
     with begun(folder, subprocess.PIPE, *options, **env) as gate:
         try:
-            text, _ = gate.communicate(timeout=LONGEST_S)
+            text, _ = gate.communicate(timeout=limit)
         except BaseException:
             gate.kill()
             raise

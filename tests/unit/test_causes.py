@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -251,3 +252,25 @@ def test_a_cause_is_named_for_what_its_requirement_is_about(fact: str, reason: s
 )
 def test_a_text_names_an_exchange_and_not_one_that_begins_alike(said: str, at: int) -> None:
     assert named_at(said, "cache.again") == at
+
+
+@pytest.mark.parametrize(
+    ("unread", "fault", "area"),
+    [
+        ({"streaming": 9, "canary": 1}, "event 0: choices[0].index is missing", "streaming"),
+        ({"canary": 5, "logprobs": 5}, "choice 0 has no logprobs", "logprobs"),
+        ({"canary": 5, "chat": 5, "completions": 5}, "choices is empty", "health"),
+    ],
+)
+def test_answers_that_cannot_be_read_are_those_of_one_area_or_of_all(
+    unread: dict[str, int], fault: str, area: str
+) -> None:
+    """What is wrong with them names the area, else the one whose checks nearly all cannot be judged."""
+    reason = f"x.one can't be judged, its answer is malformed: {fault} (KeyError at here)"
+    rows = [
+        failing(f"{of}.{n}", f"{of}.{n}", reason=reason) for of, many in unread.items() for n in range(many)
+    ]
+    whole = replace(failing("answers.whole", reason=f"9 answers are malformed: {fault}"), area="health")
+    held = [holding(of, n) for of in (*unread, "health") for n in range(5)]
+
+    assert causes([*rows, whole], [*rows, whole, *held])[0].area == area

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_vllm.declare.answers import error_in
 from pytest_vllm.declare.wholeness import forbidden, misread, unwhole
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request
@@ -23,6 +24,7 @@ WHOLE = {
     "usage": USAGE,
 }
 PIECE = {"id": "c", "object": "chat.completion.chunk", "model": "m", "created": 1}
+FLAT = {"object": "error", "message": "no", "code": 400}
 SSE, MARK = "text/event-stream", "data: [DONE]\n\n"
 
 
@@ -132,3 +134,27 @@ def test_a_refusal_has_one_of_its_envelopes() -> None:
     assert not forbidden(answer({"detail": "Not Found"}, status=404))
     assert forbidden(answer({"error": "text"}, status=400)) == "error is a text ('text'), not an object"
     assert forbidden(answer(b"Internal Server Error", status=500)).startswith("the body is not JSON")
+
+
+@pytest.mark.parametrize(
+    ("value", "carried"),
+    [
+        ({"error": {"message": "no"}}, {"message": "no"}),
+        (FLAT, FLAT),
+        ({"type": "error", "code": "x"}, {"type": "error", "code": "x"}),
+        ({"object": "chat.completion.chunk", "error": None}, None),
+        ([{"error": 1}], None),
+    ],
+)
+def test_an_error_is_found_wrapped_and_flat(value: Any, carried: Any) -> None:
+    """Until 0.10.0 the object itself is the error."""
+    assert (error_in(value) or None) == carried
+
+
+def test_a_stream_that_a_flat_error_ends_is_no_malformed_answer() -> None:
+    """A refusal that comes as an event is judged by what it says, not by the bones of a chunk."""
+    refused = 'data: {"object":"error","message":"not with drafts","code":400}\n\n' + MARK
+    asked = Request("POST", CHAT, json={"model": "m", "stream": True}, expect=None)
+    answered = Recording("pairs.one", asked, 200, (("content-type", SSE),), ((0.1, refused.encode()),))
+
+    assert not unwhole(answered)

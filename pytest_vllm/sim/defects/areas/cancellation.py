@@ -109,7 +109,7 @@ add(
     "The engine core dies when a client leaves: the next request fails, then it is restarted.",
     {"cancel": _ends, "route": _restarts},
     faults=["ROBUST-015"],
-    catches=["cancellation.alive"],
+    catches=["cancellation.alive", "profile.server.stays-up"],
 )
 
 

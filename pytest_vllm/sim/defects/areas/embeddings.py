@@ -263,7 +263,7 @@ _replies(
     area="embeddings",
     profile=ON,
     faults=["EMBED-003", "EMBED-008"],
-    catches=["embeddings.rerank.best", "embeddings.score.like-rerank"],
+    catches=["embeddings.rerank.best", "embeddings.score.like-rerank", "ranking.alone"],
 )
 def unrelated_first(body: Any, exchange: Exchange) -> Any:
     """A document that has nothing to do with the question is the most relevant."""
@@ -337,5 +337,5 @@ _replies(
     "Ranking and scoring break the server.",
     (*SCORE, *RERANK),
     _unequal_scores,
-    catches=["embeddings.rerank.answered", "embeddings.score.unequal"],
+    catches=["embeddings.rerank.answered", "embeddings.score.unequal", "ranking.answered"],
 )

@@ -30,7 +30,13 @@ spoil(
     lambda at: at * 1000,
     catches=["models.list.created"],
 )
-spoil("models.length-missing", "No entry tells its context length.", HERE, "data.*.max_model_len", **TOLD)
+spoil(
+    "models.length-missing",
+    "No entry tells its context length.",
+    HERE,
+    "data.*.max_model_len",
+    catches=["models.entry.context-length", "models.entry.context-length-agrees"],
+)
 spoil(
     "models.length-other",
     "The context length is another model's.",

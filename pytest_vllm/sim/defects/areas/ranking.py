@@ -122,7 +122,7 @@ in_body(
     "The least relevant of several documents is left out.",
     RERANK,
     lambda body, asked: len(_documents(asked)) > 2 and body["results"].pop(),
-    catches=["ranking.complete"],
+    catches=["ranking.complete", "embeddings.rerank.complete"],
     **ON,
 )
 refused(

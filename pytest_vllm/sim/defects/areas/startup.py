@@ -40,7 +40,7 @@ WARNINGS = (
 )
 
 
-@defect("startup.warns", on="log", catches=["startup.quiet"])
+@defect("startup.warns", on="log", catches=["startup.quiet", "performance.log.native-fp4"])
 def warns(lines: list[str], deployment: Deployment) -> list[str]:
     """The start falls back to slow kernels, cuts the context and the cache, and logs each."""
     del deployment

@@ -57,7 +57,7 @@ add(
     "streaming.compressed",
     "Streams are compressed though nobody asked for it.",
     {"head": only((COMPLETIONS,), _says_gzip), "chunk": only((COMPLETIONS,), _gzipped)},
-    catches=["stream.framing.uncompressed"],
+    catches=["stream.framing.uncompressed", "answers.plain"],
 )
 
 

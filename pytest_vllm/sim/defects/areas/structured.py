@@ -39,7 +39,6 @@ ignores(
     ["text"],
     (RESPONSES,),
     faults=["STRUCT-004"],
-    area="responses",
     catches=["structured.responses.valid"],
 )
 
