@@ -17,6 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pytest_vllm.decide.verdict import Family, Level, Verdict
+from pytest_vllm.report.bars import measured
 from pytest_vllm.report.causes import MOST_CAUSES
 from pytest_vllm.report.clients import client_rows
 from pytest_vllm.report.evidence import Exhibit
@@ -73,7 +74,7 @@ def render(document: Mapping[str, Any]) -> str:
         script=(HERE / "report.js").read_text("utf-8"),
         rows=rows,
         open=[row for row in rows if row["verdict"] == Verdict.UNDECIDED and row["level"] == Level.MUST],
-        measured=[row for row in rows if row["family"] == Family.PERFORMANCE],
+        measured=_measured(every),
         passed=_passed(every),
         anchors={(row["profile"], row["check"]): f"c{place}" for place, row in enumerate(rows)},
         most_causes=MOST_CAUSES,
@@ -91,6 +92,12 @@ def render(document: Mapping[str, Any]) -> str:
         older=_older(document),
         timelines={one["profile"]: Markup(timeline(one["exchanges"])) for one in document["servers"]},  # noqa: S704 - escaped there
     )
+
+
+def _measured(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of what was measured against limits, each with its bar."""
+    found = measured([row for row in rows if row["family"] == Family.PERFORMANCE])
+    return [{**row, "bar": Markup(row["bar"].svg(row["verdict"]) if row["bar"] else "")} for row in found]  # noqa: S704 - escaped there
 
 
 def _older(document: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -92,6 +92,16 @@ def no_go() -> RunRecord:
             spec="profile:limits.decode-tok-s",
             source="suites/throughput/test_floors.py:17",
             exchanges=tuple(one.key for one in speeds),
+            observations={"decode-tok-s": "decode-tok-s 29.6, floor 30 (28.9 to 29.9, 98 %, n 5, 40 s)"},
+            **of_spark,
+        ),
+        result(
+            "throughput.first-token.limit",
+            Verdict.PASS,
+            family=Family.PERFORMANCE,
+            fact="The first token comes as soon as the profile promises.",
+            spec="profile:limits.ttft",
+            observations={"ttft": "ttft 0.31 s, limit 0.5 s (0.29 to 0.34, 98 %, n 40, 30 s)"},
             **of_spark,
         ),
         result(
