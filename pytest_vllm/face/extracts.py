@@ -27,7 +27,8 @@ def write_extract(session: GateSession, record: RunRecord) -> None:
 
     What cannot be written is said at the end, as for reports.
     """
-    from pytest_vllm.report.compare import extract, kept  # noqa: PLC0415 - only a run that ends pays for it
+    from pytest_vllm.report import overview  # noqa: PLC0415 - only a run that ends pays for it
+    from pytest_vllm.report.compare import extract, kept  # noqa: PLC0415
 
     try:
         profiles = {
@@ -40,6 +41,7 @@ def write_extract(session: GateSession, record: RunRecord) -> None:
         kept.write(session.reports, document)
         if not session.replaying:
             kept.remember(session.options.report / kept.HISTORY, document)
+            overview.add(session.options.report, document)
     except Exception as error:  # noqa: BLE001 - the verdict is still to be said
         session.unwritten[kept.FILE] = f"{type(error).__name__}: {error}"
 

@@ -58,7 +58,7 @@ def write_all(
     written: dict[str, Path] = {}
     for name, made in makers.items():
         try:
-            written[name] = _write(folder / name, made(), runs=name.endswith(".sh"))
+            written[name] = write(folder / name, made(), runs=name.endswith(".sh"))
         except Exception as error:
             if unwritten is None:
                 raise
@@ -82,7 +82,14 @@ def _scripts(document: Mapping[str, Any]) -> dict[str, str]:
     return {name: "\n\n".join(blocks) for name, blocks in parts.items()}
 
 
-def _write(path: Path, text: str, *, runs: bool) -> Path:
+def write(path: Path, text: str, *, runs: bool = False) -> Path:
+    """Write a file at once or not at all. Raises OSError.
+
+    Args:
+        path: its folder is made.
+        text: as UTF-8.
+        runs: whether it is a program.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.report import compared_page, html, past_page
+from pytest_vllm.report import compared_page, html, overview, past_page
 from pytest_vllm.report.compare.comparison import compare
 from pytest_vllm.report.compare.history import changed, columns
 from tests.browser.chromium import PHONE, WIDE
@@ -18,7 +19,6 @@ from tests.unit.report.documents import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.browser.chromium import Chromium
 
@@ -51,6 +51,17 @@ def compared() -> str:
     return compared_page.page(compare(runs.run_of(before), runs.run_of(after), ("p", "p")))
 
 
+def every_run() -> str:
+    """Runs of two profiles: one is GO, one said much, one did not start."""
+    row = {"run": "20261130-153229-d9d7", "started": "2026-11-30T15:32:29+00:00", "seconds": 974.2}
+    spark = {**row, "tier": "gate", "profile": "spark-fp8", "version": "0.32.0", "simulated": False}
+    spark["model"] = "RedHatAI/Qwen3-30B-A3B-Instruct-2507-FP8"
+    good = {**spark, "answer": "GO", "why": "1208 checks decided, none failed"}
+    bad = {**spark, "answer": "NO-GO", "why": "11 MUST checks failed", "tier": "partial"}
+    dead = {**spark, "answer": "DID NOT BOOT", "why": "the GPU's memory is taken", "version": ""}
+    return overview.page(Path(), [good, bad, dead, {**good, "profile": "sim", "simulated": True}])
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "go": go,
     "no-go-cause": lambda: html.render(document(five.broken("tools.arguments-end-early"))),
@@ -60,6 +71,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "did-not-boot": lambda: html.render(document(sample_runs.did_not_boot())),
     "waivers": lambda: html.render(document(sample_runs.waivers())),
     "compared": compared,
+    "runs": every_run,
     "history": lambda: past_page.page("chat", TABLE, columns(TABLE), changed(TABLE)),
 }
 
