@@ -1,4 +1,4 @@
-"""How many tokens of context a request needs, and whether the server has them.
+"""How many tokens of context a request needs, or log probabilities, and whether the server has them.
 
 A request that may be too long is counted by the server itself (`/tokenize`); where that is not possible, a
 character of it counts as a token.
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 #: How vLLM names the context length in a refusal.
 _CONTEXT = re.compile(r"maximum (?:context|model) length|max_model_len|context length", re.IGNORECASE)
+#: How vLLM refuses more log probabilities than `--max-logprobs` allows: how many were asked for, and may be.
+_SCORES = re.compile(r"logprobs of (\d+), which is (?:greater than|more than)[^0-9]*(\d+)", re.IGNORECASE)
+#: A refusal is no longer than this; an answer in which such words stand is none.
+_SHORT = 4096
+#: Log probabilities that vLLM gives unless it is told otherwise.
+MOST_SCORES = 20
 #: Tokens that a chat template may add to what a request says: roles, instructions for tools, a date.
 TEMPLATE = 300
 #: What of a chat request its prompt is rendered from.
@@ -61,12 +67,14 @@ class Sizes:
         return _words(tokens + room(request.json), limit) if tokens is not None else ""
 
     async def refused(self, recording: Recording) -> str:
-        """What a refusal for the context length says of this server's size; empty when it is none.
+        """What a refusal for a size says of this server; empty when it is none.
 
         A refusal of a request that fits for certain is evidence against the server and is left as it is.
         """
         request, limit = recording.request, self.server.max_model_len
         meant = request.expect not in (200, None)
+        if not meant and (scores := _scored(recording, self.server)):
+            return scores
         if recording.status != 400 or meant or limit is None or not _CONTEXT.search(recording.text):
             return ""
         if most(request) <= limit:
@@ -88,6 +96,24 @@ class Sizes:
             return None
         # one that counts more tokens than there are characters is broken, and has a suite of its own
         return count if isinstance(count, int) and 0 < count <= most(request) else None
+
+
+def _scored(recording: Recording, server: Server) -> str:
+    """What a refusal of log probabilities says, by its status or as the event of a stream; empty for none.
+
+    A server that is known to allow as many is not excused.
+    """
+    body = recording.request.json
+    names = ("logprobs", "top_logprobs", "prompt_logprobs")
+    asks = isinstance(body, dict) and any(body.get(name) not in (None, False) for name in names)
+    if not asks or recording.status not in (200, 400) or len(recording.body) > _SHORT:
+        return ""
+    found = _SCORES.search(recording.text)
+    asked, allowed = (int(found[1]), int(found[2])) if found else (0, 0)
+    known = server.args.get("max-logprobs", MOST_SCORES) if server.kind.starts or server.args else allowed
+    if asked <= allowed or known == -1 or asked <= int(known):
+        return ""
+    return f"it asks for {asked} log probabilities, the server gives {allowed} at most"
 
 
 def _words(needed: int, limit: int) -> str:

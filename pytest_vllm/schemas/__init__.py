@@ -37,6 +37,8 @@ NAMES = (
 #: Whose API a schema is of, where it is not OpenAI's.
 _OTHERS = {"message": "anthropic"}
 EXTRA, MISSING, TYPE = "extra", "missing", "type"
+#: Who speaks may be the operator's choice (`--response-role`): checks of their own know it.
+SPOKEN = ("message.role", "delta.role")
 
 _ORDER = {Level.MUST: 0, Level.SHOULD: 1, Level.INFO: 2}
 
@@ -119,7 +121,8 @@ def _of(leaf: ValidationError) -> Iterator[_Raw]:
             if name not in instance:
                 yield _Raw(MISSING, f"{path}.{name}".lstrip("."), "is missing", Level.MUST)
     else:
-        yield _Raw(TYPE, path, _said(leaf), Level.MUST)
+        spoken = path.endswith(SPOKEN) and isinstance(instance, str)
+        yield _Raw(TYPE, path, _said(leaf), Level.INFO if spoken else Level.MUST)
 
 
 def _leaves(error: ValidationError) -> Iterator[ValidationError]:

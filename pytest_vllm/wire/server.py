@@ -74,6 +74,13 @@ class Server:
         """What is known of its launcher; an unknown one attaches."""
         return LAUNCHERS.get(self.launcher, LAUNCHERS["attach"])
 
+    @property
+    def role(self) -> str | None:
+        """Who speaks in chats, `assistant` unless the operator says otherwise; None where nobody knows."""
+        if not self.kind.starts and not self.args:
+            return None
+        return str(self.args.get("response-role") or "assistant")
+
     def can(self, name: str) -> bool:
         """Whether the server has this capability."""
         capability = self.capabilities.get(name)

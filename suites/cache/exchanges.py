@@ -35,9 +35,8 @@ def fresh(length: int) -> list[int]:
 
 def asked(server: Server, prompt: list[int], **params: Any) -> Request:
     """A short greedy completion of these tokens, with what else was likely."""
-    return server.completion(
-        prompt, max_tokens=TOKENS, ignore_eos=True, logprobs=3, return_tokens_as_token_ids=True, **params
-    )
+    scores = {"logprobs": 3, "return_tokens_as_token_ids": True} if server.can("logprobs") else {}
+    return server.completion(prompt, max_tokens=TOKENS, ignore_eos=True, **scores, **params)
 
 
 def prompt_of(recording: Recording) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_vllm import MUST, Recording, Recordings, check, only_if, text_of
+from pytest_vllm import MUST, Recording, Recordings, Server, check, listed, need, only_if, text_of
 
 SPEC = "openai:chat/object"
 CHAT = ["chat"]
@@ -20,6 +20,18 @@ def test_content(chat_plain: Recording) -> None:
 
     assert isinstance(message.get("content"), str | None), f"content is {message['content']!r}"
     assert not message.get("tool_calls"), f"tool_calls: {message['tool_calls']}"
+
+
+@check("chat.content.role", MUST, spec=SPEC, needs=CHAT, exchanges=["chat."])
+def test_role(vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """The assistant speaks in every answer, or whom the operator named (`--response-role`)."""
+    answered = [one for one in vllm_recordings.of("chat.") if one.status == 200]
+    roles = [(one.key, c["message"].get("role")) for one in answered for c in one.json["choices"]]
+    need(roles, "no chat was answered")
+    right = vllm_server.role or roles[0][1] or "assistant"
+    wrong = [f"{key}: {role!r}" for key, role in roles if role != right]
+
+    assert not wrong, f"not {right!r}: {listed(wrong)}"
 
 
 @check("chat.logprobs.unasked", MUST, spec="openai:chat/create#logprobs", needs=CHAT)

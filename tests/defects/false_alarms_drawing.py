@@ -68,10 +68,10 @@ SAMPLING = {"temperature": 0.6, "top_p": 0.95, "top_k": 20}
 DIMENSIONS: dict[str, list[Option]] = {
     "model": [Option(model=name) for name in MODELS if name != "sim-model"],
     "context": [
-        *_each("max-model-len", 256, 512, 1024, 2048, 8192, 16384, 32768),
+        *_each("max-model-len", 128, 256, 512, 1024, 2048, 8192, 16384, 32768),
         *(Option({"max-model-len": size}, LONG) for size in (65536, 131072)),
     ],
-    "sequences": _each("max-num-seqs", 1, 2, 3, 8, 16, 256),
+    "sequences": _each("max-num-seqs", 1, 2, 3, 8, 16, 256, 1024),
     "tool parser": [
         Option({"enable-auto-tool-choice": True, "tool-call-parser": name}, only=CHATS)
         for name in ("hermes", "qwen3_coder", "llama3_json", "mistral", "deepseek_v31")
@@ -89,13 +89,18 @@ DIMENSIONS: dict[str, list[Option]] = {
     ],
     "tokens": [
         Option({"return-tokens-as-token-ids": True}, only=GENERATES),
-        Option({"max-logprobs": 5}, only=GENERATES),
-        Option({"stream-interval": 4}, only=GENERATES),
+        *_each("max-logprobs", 0, 1, 5, -1, only=GENERATES),
+        *_each("stream-interval", 4, 20, 100, only=GENERATES),
         Option({"enable-force-include-usage": True}, only=GENERATES),
     ],
-    "root path": _each("root-path", "/llm"),
-    "names": _each("served-model-name", ["one", "two"], ["team/model-x", "x", "y"]),
+    "root path": _each("root-path", "/llm", "/house/models/v1"),
+    "names": _each("served-model-name", ["one", "two"], ["team/model-x", "x", "y"], "modèle du matin (Q4)"),
     "key": [Option(keyed=True)],
+    "voice": _each("response-role", "helper", only=CHATS),
+    "identity": [
+        Option({"fingerprint-mode": "none"}),
+        Option({"fingerprint-mode": "custom", "fingerprint-value": "house-1"}),
+    ],
     "adapters": [
         Option(LORA, only=GENERATES),
         Option(LORA, {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}, only=GENERATES),
@@ -113,6 +118,14 @@ DIMENSIONS: dict[str, list[Option]] = {
         Option(
             {"override-generation-config": {"temperature": 1.0, "repetition_penalty": 1.1}}, only=GENERATES
         ),
+        *_each(
+            "override-generation-config",
+            {"temperature": 0.0},
+            {"max_new_tokens": 64},
+            {"min_p": 0.05, "presence_penalty": 0.5, "frequency_penalty": 0.2},
+            {"top_k": 1},
+            only=GENERATES,
+        ),
     ],
     "template": [
         Option({"chat-template": str(TEMPLATE)}, only=CHATS),
@@ -120,7 +133,7 @@ DIMENSIONS: dict[str, list[Option]] = {
         Option({"default-chat-template-kwargs": {"enable_thinking": False}}, only=CHATS),
     ],
     "engines": _each("data-parallel-size", 2, 4),
-    "batch": _each("max-num-batched-tokens", 512, 16384, only=GENERATES),
+    "batch": _each("max-num-batched-tokens", 64, 512, 16384, only=GENERATES),
     "eager": _each("enforce-eager", True),
     "scheduling": _each("scheduling-policy", "priority"),
     # what opens a server to anybody is no setting of a healthy one: templates of requests, development routes

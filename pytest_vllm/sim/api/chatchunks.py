@@ -155,7 +155,7 @@ class ChatChunks:
         if self.echoed:
             message["content"] = self.echoed + (message["content"] or "")
         self.reasoned.append(reader.reasoning_tokens)
-        shaped = self.request.server.shapes.of("message", **{"role": self.role, **message})
+        shaped = self.request.server.shapes.of("message", **{**message, "role": self.role})
         if self.request.server.settings.version >= "0.24.0" and not shaped["tool_calls"]:
             del shaped["tool_calls"]
         return shaped, reader.finish(output.finish, streamed=False)

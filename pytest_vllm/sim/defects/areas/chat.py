@@ -21,6 +21,14 @@ spoil(
     catches=["chat.model"],
 )
 spoil(
+    "chat.role-other",
+    "An answer is by the user.",
+    HERE,
+    "choices.*.message.role",
+    "user",
+    catches=["chat.content.role"],
+)
+spoil(
     "chat.created-milliseconds",
     "`created` counts milliseconds.",
     HERE,
