@@ -16,6 +16,7 @@ import json
 import sys
 import time
 from collections import Counter, defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from pytest_vllm.decide.verdict import Answer, Verdict, decide
 from tests.defects import matrix
 from tests.defects.judging import judge_changed
 from tests.defects.mutators import ALTERATIONS, altered, paths_of
+from tests.defects.room import end_with_parent, own_room
 from tests.defects.tolerated import allowed
 
 if TYPE_CHECKING:
@@ -140,6 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print what no check noticed and is not allowed; 1 when there is any."""
     parser = argparse.ArgumentParser(prog="python -m tests.defects.mutations", description=__doc__)
     parser.add_argument("--kind", action="append", help="only answers of this kind; may be repeated")
+    parser.add_argument("--workers", type=int, default=matrix.WORKERS)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th change")
     options = parser.parse_args(argv)
     started = time.monotonic()
@@ -148,15 +151,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"no kind {', '.join(sorted(unknown))}; there are {', '.join(found)}")
     told: Counter[str] = Counter()
-    for kind in options.kind or found:
-        chosen = found[kind][:: options.every]
-        fates = {mutant: fate_of(mutant) for mutant in chosen}
-        told.update(fates.values())
-        missed = [m for m, fate in fates.items() if fate == "go" and not allowed(str(m))]
-        told["missed"] += len(missed)
-        print(f"{len(chosen):5} {len(missed):5} unnoticed  {kind}", flush=True)
-        for mutant in missed:
-            print(f"      {mutant.path}  {mutant.change}")
+    matrix.healthy_results()  # before the processes are forked, so that they share it
+    with own_room(), ProcessPoolExecutor(options.workers, initializer=end_with_parent) as pool:
+        for kind in options.kind or found:
+            chosen = found[kind][:: options.every]
+            fates = dict(zip(chosen, pool.map(fate_of, chosen, chunksize=4), strict=True))
+            told.update(fates.values())
+            missed = [m for m, fate in fates.items() if fate == "go" and not allowed(str(m))]
+            told["missed"] += len(missed)
+            print(f"{len(chosen):5} {len(missed):5} unnoticed  {kind}", flush=True)
+            for mutant in missed:
+                print(f"      {mutant.path}  {mutant.change}")
     tried = sum(told.values()) - told["missed"]
     print(
         f"{tried} blind changes: {told['no-go']} no-go, {told['undecided']} undecided, {told['advisory']} "
