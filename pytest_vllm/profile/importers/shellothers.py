@@ -62,6 +62,7 @@ _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
 )
 #: vLLM's command as it stands in a line of a script, words of an array in quotes included.
 _MENTIONS = re.compile(r"\bvllm[\"']? +[\"']?serve\b|openai\.api_server\b")
+_RUN = re.compile(r"\s*(?:sudo +)?(?:docker|podman|nerdctl) +(?:container +)?run\b")
 _ONLY_NAMES = re.compile(r"^\s*#|\b(?:echo|printf|p?grep|pkill|log\w*|info|warn|error)\b")
 
 
@@ -85,8 +86,10 @@ def none_but_others(origin: Origin, run: Run) -> None:
             raise origin.problem(
                 start.line, f"the container of {image} starts {other}, not vLLM's server", fix
             )
+    followed = {one.script.line(one.node) for one in run.starts}
     for at, one in enumerate(written, 1):
-        if _MENTIONS.search(one) and not _ONLY_NAMES.search(one):
+        ran = at not in followed and _RUN.match(one) and _names_vllm(written, at)
+        if (ran or _MENTIONS.search(one)) and not _ONLY_NAMES.search(one):
             what = f"`{one.strip()[:60]}` is not reached by what can be followed of this script"
             raise origin.problem(at, what, _LINE)
 

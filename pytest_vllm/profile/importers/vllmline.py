@@ -236,6 +236,7 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
         return
     if not given and flag.type not in ("bool", "bool-value", "str-or-bare"):
         raise draft.origin.problem(line, f"{written} lacks its value", f"write {written} VALUE")
+    _numbered(draft, written, flag, given, line)
     value = typed(name, given)
     if isinstance(value, str) and value.startswith("{"):
         draft.note(line, f"{written} is not JSON that a profile can hold: {value}; it stays text")
@@ -244,6 +245,13 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
     elif name in draft.args and draft.args[name] != value:
         draft.note(line, f"{written} is given twice; the last counts, as in vLLM")
     draft.set_arg(name, value, line)
+
+
+def _numbered(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -> None:
+    """Refuse an empty text where vLLM wants a number."""
+    if given == [""] and flag.type in ("int", "float"):
+        fix = "set the name that it comes from where pytest runs"
+        raise draft.origin.problem(line, f"{written} is empty, and vLLM wants a number", fix)
 
 
 def _left_to_the_shell(draft: Draft, written: str, name: str, given: list[str], line: int) -> bool:

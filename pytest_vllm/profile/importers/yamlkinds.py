@@ -42,6 +42,15 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("litellm", (frozenset({"model_list"}),)),
     ("truss", (frozenset({"docker_server"}), frozenset({"model_metadata"}))),
     ("recipe", (frozenset({"meta", "model", "variants"}),)),
+    (
+        "spark-recipe",
+        (
+            frozenset({"recipe_version", "command"}),
+            frozenset({"recipe_version", "container"}),
+            frozenset({"container", "command", "defaults"}),
+            frozenset({"model", "runtime", "container"}),
+        ),
+    ),
     ("ray-serve", (frozenset({"applications"}),)),
     ("ray-cluster", (frozenset({"cluster_name", "provider"}),)),
     ("cloud-init", (frozenset({"runcmd"}),)),

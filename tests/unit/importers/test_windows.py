@@ -96,6 +96,12 @@ def test_what_is_not_worked_out(name: str, text: str, said: str, tmp_path: Path)
     assert said in str(caught.value)
 
 
+def test_the_home_folder(tmp_path: Path) -> None:
+    """It is the one of whoever runs the gate."""
+    text = '@echo off\ndocker run -v "%USERPROFILE%\\.cache\\hf:/c" vllm/vllm-openai:v0.30.0 --model org/a\n'
+    assert read(tmp_path, "a.bat", text).profile.server.volumes == ["~/.cache/hf:/c"]
+
+
 def test_variables_of_a_branch(tmp_path: Path) -> None:
     """They are said, for the server may have them there."""
     ps = read(tmp_path, "a.ps1", "if ($f) { $env:VLLM_X = 1 }\nvllm serve org/a\n").notes

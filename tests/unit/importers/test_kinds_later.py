@@ -1,0 +1,83 @@
+"""More kinds that came out wrong on public files nobody had seen; each in a small input of our own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_vllm.preflight import check
+from pytest_vllm.profile.importers import ImportProblem, imported
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = "docker run vllm/vllm-openai:v0.30.0 --model org/a\n"
+
+
+def test_a_container_that_only_knows_where_vllm_is() -> None:
+    """An address in a variable starts nothing."""
+    text = f"{RUN}docker run -e LLM_URL=http://vllm:8000 --env=B=http://host/vllm our-gateway\n"
+    assert imported(text).profile.server.model == "org/a"
+
+
+@pytest.mark.parametrize("name", ["values.yaml", "settings.yaml"])
+def test_a_template_in_a_comment_makes_no_template(name: str, tmp_path: Path) -> None:
+    """The file is what its keys say."""
+    file = tmp_path / name
+    file.write_text("image: {repository: vllm/vllm-openai, tag: v1}\nresources: {}\n# {% for a in b %}\n")
+    with pytest.raises(ImportProblem, match="the values of a Helm chart"):
+        imported(file)
+
+
+def test_markup_around_a_command_is_no_part_of_it() -> None:
+    """As fences are not."""
+    assert imported(f"<!-- how to start -->\n{RUN}").profile.server.model == "org/a"
+
+
+def test_a_script_that_ends_as_it_is_called() -> None:
+    """None of the others is taken for it; a single one is."""
+    text = 'case "${{1:-}}" in\n  a) M=org/a ;;\n{}  *) echo usage; exit 1 ;;\nesac\nvllm serve $M\n'
+    with pytest.raises(ImportProblem, match=r"M hangs on what the script is given.*the script ends"):
+        imported(text.format("  b) M=org/b ;;\n"))
+    assert imported(text.format("")).profile.server.model == "org/a"
+
+
+def test_a_variable_exported_deep_in_branches_is_not_idle() -> None:
+    """It is said of what it hangs on."""
+    text = 'case "$(uname)" in L*) case "$(id)" in *0*) export DEEP=1 ;; esac ;; esac\nvllm serve org/a\n'
+    found = imported(text)
+    assert "DEEP" not in found.profile.server.env
+    assert any("DEEP is not set, or '1'" in note for note in found.notes)
+
+
+def test_an_empty_number_is_refused() -> None:
+    """The server ends on it."""
+    text = (
+        "services:\n  a:\n    image: vllm/vllm-openai:v0.30.0\n    command: [--model, a, --node-rank, '']\n"
+    )
+    with pytest.raises(ImportProblem, match="--node-rank is empty, and vLLM wants a number"):
+        imported(text)
+
+
+def test_a_dockerfile_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Where no service is known to run vLLM."""
+    file = tmp_path / "compose.yaml"
+    file.write_text("services:\n  it:\n    build: {context: .., dockerfile: d/Dockerfile.a}\n")
+    with pytest.raises(ImportProblem, match=r"it \(built from \.\./d/Dockerfile\.a, which is not there\)"):
+        imported(file)
+
+
+def test_a_run_line_that_is_not_reached_is_named() -> None:
+    """Rather than that there is none."""
+    with pytest.raises(ImportProblem, match=r"`docker run -d vllm/.*is not reached"):
+        imported("if false; then\n  docker run -d vllm/vllm-openai:v0.30.0 --model org/a\nfi\n")
+
+
+def test_the_gpus_of_several_machines_are_no_fault(tmp_path: Path) -> None:
+    """Each of them shows its own."""
+    text = (
+        'recipe_version: "2"\nmodel: org/a\ncontainer: x\nmin_nodes: 2\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n'
+        "command: vllm serve {model} -tp 2\n"
+    )
+    assert "parallel.visible-few" not in [one.rule for one in check(imported(text).profile, tmp_path)]
