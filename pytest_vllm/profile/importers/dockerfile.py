@@ -229,7 +229,7 @@ class _Reader:
         if script:
             said = f"{script} is read, which is copied into the image: its lines count from here on"
             draft.note(words[0].line, said)
-        entrypoint, command = (words, []) if script or self.entrypoint else ([], words)
+        entrypoint, command = (words, []) if script else (self.entrypoint, command)
         if not runs_vllm(image, [word.text for word in words]):
             started = f": it starts {shlex.join(one.text for one in words[:2])}" if words else ""
             what = f"it looks like a Dockerfile whose image starts no vLLM by itself{started}"

@@ -70,6 +70,10 @@ OTHERS = {
         "a template that is not rendered",
         f"{_RENDER} | pytest --vllm-from=-",
     ),
+    "blanks": (
+        "a template with blanks in it",
+        "fill it in, and pipe the result in: … | pytest --vllm-from=-",
+    ),
     "jinja": (
         "a Jinja template that is not rendered",
         "render it with what fills it in (ansible, jinja2), and pipe the result in: … | pytest --vllm-from=-",

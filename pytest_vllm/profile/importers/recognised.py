@@ -52,6 +52,8 @@ def _by_name(origin: Origin) -> str:
     kind = whole or BY_SUFFIX.get(_suffix(origin), "")
     if re.match(r"\.env(?:[.-]|$)", named):
         kind = "envfile"
+    if kind == "template" and "{{" not in origin.text:
+        kind = "blanks"
     if kind == "hcl" and BY_TEXT["nomad"].search(origin.text):
         kind = "nomad"
     if kind in ("", "ini"):  # supervisord's own end in .conf, as many others do

@@ -189,8 +189,11 @@ def _is_vllm(texts: list[str]) -> bool:
         return False
     if not is_run(texts):
         return True
-    if other_program(container_of(texts)[1]):
+    image, words = container_of(texts)
+    if other_program(words):
         return False
+    if container.runs_vllm(image, words):
+        return True
     plain = [text for text in texts[2:] if not re.match(r"(?:--?\w[\w-]*=)?\w+=", text)]  # no variables
     return any(container.runs_vllm(text, [text]) for text in plain) or bool(program_length(texts[2:]))
 

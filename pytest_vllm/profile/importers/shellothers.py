@@ -20,6 +20,13 @@ _BY_FILE = (
     r"|.*\b(?:kubectl|oc)\b(?!.*\bcreate (?:secret|namespace|ns|configmap)\b).*"
     r" (?:apply|create|replace|run|patch|scale|rollout)\b"
 )
+#: Programs that start it on other machines, each with what they do so by.
+_CLOUDS = (
+    r"vastai create|runpodctl (?:create|start)|modal (?:deploy|run|serve)|sky (?:launch|serve|jobs)"
+    r"|dstack (?:apply|run)|gcloud (?:run|ai|compute|container)\b.*|az (?:ml|container|vm|aks)\b.*"
+    r"|aws (?:ecs|sagemaker|cloudformation|ec2|eks)\b.*|(?:terraform|tofu) apply|nomad (?:job )?run|pulumi up"
+)
+_RUNNERS = r"ansible-playbook|make|gmake|just|task|mise run|invoke|npm run|uv run (?:just|task)"
 #: What a command looks like, whether the script (or the command itself) has to name vLLM, what it does
 #: instead, and the next step; the first that fits counts.
 _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
@@ -46,6 +53,18 @@ _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
         "command",
         "makes or moves an image, and starts no server",
         "give the docker run line, or the file, that starts it",
+    ),
+    (
+        rf"`(?:{_CLOUDS})\b",
+        "script",
+        "starts it on other machines",
+        "import the file that it names, or what runs there",
+    ),
+    (
+        rf"`(?:{_RUNNERS})\b",
+        "script",
+        "starts what another file describes",
+        "import that file",
     ),
     (
         r"`(?:screen -\w*dm|tmux new)",

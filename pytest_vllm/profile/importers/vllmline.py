@@ -35,6 +35,8 @@ _SERVE_SINCE = Version("0.12")
 #: What an operator of a cluster fills in, in Go's templates: `{{ .Spec.Model.Name }}`.
 FILLED_IN = re.compile(r"\{\{-?[^{}]*\.[A-Z]\w*[^{}]*\}\}")
 _WRITE = "write its value in its place"
+#: Switches that took a value in some release.
+_TAKING = ("enable-chunked-prefill", "multi-step-stream-outputs")
 #: vLLM's own default command, which a profile need not say.
 USUAL = ["vllm", "serve"]
 
@@ -236,7 +238,7 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
         return
     if not given and flag.type not in ("bool", "bool-value", "str-or-bare"):
         raise draft.origin.problem(line, f"{written} lacks its value", f"write {written} VALUE")
-    _numbered(draft, written, flag, given, line)
+    _valued(draft, written, flag, given, line)
     value = typed(name, given)
     if isinstance(value, str) and value.startswith("{"):
         draft.note(line, f"{written} is not JSON that a profile can hold: {value}; it stays text")
@@ -247,11 +249,16 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
     draft.set_arg(name, value, line)
 
 
-def _numbered(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -> None:
-    """Refuse an empty text where vLLM wants a number."""
+def _valued(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -> None:
+    """Refuse an empty text where vLLM wants a number, and a value where it wants none."""
     if given == [""] and flag.type in ("int", "float"):
         fix = "set the name that it comes from where pytest runs"
         raise draft.origin.problem(line, f"{written} is empty, and vLLM wants a number", fix)
+    if given and flag.type == "bool" and flag.name not in _TAKING:
+        off = given[0].lower() == "false"
+        what = f"{written} takes no value, and vLLM ends on {given[0]!r} behind it"
+        fix = f"write --no-{flag.name}, or leave it out" if off else f"write {written} alone"
+        raise draft.origin.problem(line, what, fix)
 
 
 def _left_to_the_shell(draft: Draft, written: str, name: str, given: list[str], line: int) -> bool:

@@ -136,7 +136,7 @@ def statements(draw: st.DrawFn, depth: int = 0) -> str:
             f"f() {{ local {name}={value}; {inner}; }}\nf {draw(WORDS)}",
             f"g() {{\n  {inner}\n}}\ng",
             (
-                f'h() {{ local Q=$1; {test} && {{ echo "$Q"; return; }}; echo >&2 no; printf "%s" {value}; }}\n'
+                f'h() {{ local Q=$1; {test} && {{ echo "$Q"; return; }}; printf "%s" {value}; }}\n'
                 f"{name}=$(h {draw(WORDS)})"
             ),
             f"for {name} in {draw(WORDS)} y; do\n  {inner}\ndone",

@@ -81,3 +81,49 @@ def test_the_gpus_of_several_machines_are_no_fault(tmp_path: Path) -> None:
         "command: vllm serve {model} -tp 2\n"
     )
     assert "parallel.visible-few" not in [one.rule for one in check(imported(text).profile, tmp_path)]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("--enforce-eager true", "--enforce-eager takes no value, and vLLM ends on 'true' behind it"),
+        ("--trust-remote-code=false", "write --no-trust-remote-code, or leave it out"),
+    ],
+)
+def test_a_switch_with_a_value_is_refused(words: str, why: str) -> None:
+    """The argument parser ends on it, but for the one switch that took a value once."""
+    with pytest.raises(ImportProblem) as caught:
+        imported(f"vllm serve org/a {words}\n")
+    assert why in caught.value.what
+
+
+def test_flags_behind_a_script_that_is_not_there(tmp_path: Path) -> None:
+    """They are the server's, and what the script adds is said to be unknown."""
+    file = tmp_path / "Dockerfile"
+    file.write_text(
+        'FROM vllm/vllm-openai:v0.30.0\nRUN make it\nENTRYPOINT ["/start.sh"]\n'
+        'CMD ["--model", "org/a", "--seed", "3"]\n'
+    )
+    found = imported(file)
+    assert (found.profile.server.model, found.profile.server.args) == ("org/a", {"seed": 3})
+    assert found.profile.server.entrypoint == ["/start.sh"]
+    assert any("/start.sh is not read" in note for note in found.notes)
+
+
+def test_the_variables_of_an_image_that_is_put_together() -> None:
+    """Those of the image that the function runs in, step by step; not those of another one."""
+    text = (
+        "import subprocess\nimport modal\n"
+        'image = modal.Image.debian_slim().pip_install("vllm==0.20.0").env({"A": "1"})\n'
+        'image = image.env({"B": "2"})\nother = modal.Image.debian_slim().env({"C": "3"})\n'
+        'app = modal.App("a")\n@app.function(image=image, gpu="L4:1")\ndef serve():\n'
+        '    subprocess.Popen(["vllm", "serve", "org/a"])\n'
+    )
+    assert imported(text).profile.server.env == {"A": "1", "B": "2"}
+
+
+def test_a_script_that_rents_a_machine_says_so() -> None:
+    """What it prints of vLLM is not its command."""
+    text = "#!/bin/bash\ncat <<'X'\n  --args A   for vllm serve.\nX\nvastai create instance 1 --image vllm\n"
+    with pytest.raises(ImportProblem, match=r"vastai create instance.*starts it on other machines"):
+        imported(text)
