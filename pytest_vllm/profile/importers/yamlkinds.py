@@ -22,6 +22,7 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("cloudformation", (frozenset({"Resources", "AWSTemplateFormatVersion"}),)),
     ("taskfile", (frozenset({"version", "tasks"}),)),
     ("nomad", (frozenset({"Job"}),)),
+    ("apptainer-compose", (frozenset({"version", "instances"}),)),
     ("prometheus", (frozenset({"scrape_configs"}),)),
     ("ecs", (frozenset({"containerDefinitions"}),)),
     ("sagemaker", (frozenset({"PrimaryContainer"}), frozenset({"ProductionVariants"}))),
