@@ -34,6 +34,10 @@ _LINE = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)
 _HERE = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 #: Names in a value that have no default.
 _NAMES = re.compile(r"\$\{?([A-Za-z_]\w*)(?![\w:])")
+#: What every build knows by itself.
+_OF_THE_BUILD = re.compile(
+    r"(?:TARGET|BUILD)(?:PLATFORM|OS|ARCH|VARIANT)|(?:https?|ftp|no|all)_proxy", re.IGNORECASE
+)
 #: Instructions that make another image of the one they begin with.
 _MAKING = ("RUN", "COPY", "ADD", "ONBUILD")
 #: Instructions without effect on the server.
@@ -249,6 +253,11 @@ class _Reader:
             draft.server["version"] = version
         made = f"the image is made of this file and begins with {image}: {how(draft.origin, name, making)}"
         draft.note(making[0].line, made)
+        for one in sorted(self.asked - set(self.names.values)):
+            used = re.compile(rf"\$(?:\{{{re.escape(one)}\}}|{re.escape(one)}\b)")
+            line = next((each.line for each in making if used.search(each.text)), 0)
+            if line and not _OF_THE_BUILD.fullmatch(one):
+                draft.note(line, f"the build has to be given {one}: --build-arg {one}=…")
 
 
 def _filled(names: Variables, text: str, line: int) -> str:

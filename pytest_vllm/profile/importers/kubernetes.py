@@ -49,6 +49,8 @@ ELSEWHERE = {
 _TEMPLATE = re.compile(r"\$\{[A-Za-z_]\w*[^{}]*\}|\A\$[A-Za-z_]\w*\Z")
 #: Where KServe's storage initializer puts the model.
 _STORED = "/mnt/models"
+#: What a RoleBasedGroup tells each of its pods: how many they are together.
+_GROUP = "RBG_GROUP_SIZE"
 #: Kinds that are read, and that are a part of what is started.
 _PARTS = {
     "LLMInferenceServiceConfig": "what those add (GPUs, probes, the model) is not in it",
@@ -170,6 +172,9 @@ def _several_machines(draft: Draft, chosen: Place, account: Account) -> None:
         if "headGroupSpec" in chosen.path:
             asked = [one.get("replicas").text or "1" for one in workers]
             count += sum(int(one) for one in asked if one.isdigit())
+        if (roles := table.get("roles").items) and _GROUP in draft.origin.text:
+            asked = [one.get("replicas").text or "1" for one in roles]
+            count = sum(int(one) for one in asked if one.isdigit())
         if count > 1:
             account.read(size)
             draft.deployment["machines"] = count

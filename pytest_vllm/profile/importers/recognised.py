@@ -21,7 +21,10 @@ READ = (
 )
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
-_STARTS = re.compile(r"\b(?:docker|podman|nerdctl)[ \\]|\bvllm(?:\.\w+)* +serve\b|\bapi_server\b")
+_STARTS = re.compile(
+    r"\b(?:docker|podman|nerdctl)[ \\]|\bapi_server\b"
+    r"|\bvllm(?:\.\w+|\[[\w,-]+\]|(?:@|==)[\w.]+)*['\"]? +serve\b"
+)
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 #: Kinds that what stands in a comment does not make.
 _TEMPLATES = ("template", "jinja")

@@ -49,6 +49,8 @@ class Run(Branches, BuiltIns):
             if name not in self._called and re.search(r"vllm|docker|podman", script.text(body)):
                 self._where.append(f"make {name} is run" if self._targets else f"{name}() is called")
                 before, self.state = self.state, self.state.copy()
+                if self._targets:  # a target may be called `vllm` or `docker`, and no recipe calls it so
+                    self.state.functions = {}
                 self._call(name, (), script, body)
                 self.state = before
                 self._where.pop()

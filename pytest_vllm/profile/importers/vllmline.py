@@ -42,12 +42,18 @@ USUAL = ["vllm", "serve"]
 
 #: A requirement that names the version of vLLM.
 PINNED = re.compile(r"\bvllm(?:\[[\w,-]+\])?==([\w.]+)")
+_TOOLS = {"uvx", "uv", "pipx"}
+#: What these are asked for: a tool, and its version.
+_TOOL = re.compile(r"vllm(?:\[[\w,-]+\])?(?:(?:@v?|==)(\d[\w.]*)|@latest)?")
 
 
 def program_length(words: Sequence[str]) -> int:
     """How many words stand before vLLM's arguments; 0 where none of them starts vLLM's server."""
     for at, word in enumerate(words):
-        if PurePosixPath(word).name == "vllm" and words[at + 1 : at + 2] == ["serve"]:
+        tool = _TOOL.fullmatch(word) is not None and bool(
+            _TOOLS & {PurePosixPath(one).name for one in words[:at]}
+        )
+        if (tool or PurePosixPath(word).name == "vllm") and words[at + 1 : at + 2] == ["serve"]:
             return at + 2
         if (
             _MODULE.fullmatch(word)
@@ -64,7 +70,7 @@ def version_of(program: Sequence[str]) -> str:
     """The version that words before vLLM's arguments name: `uvx --from vllm==0.20.0`, an image of srun's."""
     for word in program:
         text = word.partition("=")[2] if re.match(r"--[\w-]+=", word) else word
-        if found := PINNED.fullmatch(text):
+        if (found := PINNED.fullmatch(text) or _TOOL.fullmatch(text)) and found[1]:
             return str(found[1])
         image = text.removeprefix("docker://")
         if (image != text or word.startswith("--container-image=")) and (version := image_version(image)):

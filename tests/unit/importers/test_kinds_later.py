@@ -127,3 +127,58 @@ def test_a_script_that_rents_a_machine_says_so() -> None:
     text = "#!/bin/bash\ncat <<'X'\n  --args A   for vllm serve.\nX\nvastai create instance 1 --image vllm\n"
     with pytest.raises(ImportProblem, match=r"vastai create instance.*starts it on other machines"):
         imported(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("uvx vllm@0.9.1 serve --model org/a", "0.9.1"),
+        ("uv tool run --python 3.12 vllm@v0.9.1 serve org/a", "0.9.1"),
+        ("uv tool run 'vllm[audio]@latest' serve org/a", ""),
+        ("pipx run vllm==0.20.0 serve org/a", "0.20.0"),
+    ],
+)
+def test_a_tool_and_its_version(line: str, version: str) -> None:
+    """What is fetched for one command starts vLLM too."""
+    server = imported(f"{line}\n").profile.server
+    assert (server.model, server.version or "") == ("org/a", version)
+    assert list(server.command or ()) == [*line.replace("'", "").partition(" serve")[0].split(), "serve"]
+
+
+@pytest.mark.parametrize(("target", "words"), [("vllm", "vllm serve org/a"), ("docker", RUN.strip())])
+def test_a_target_called_as_a_program(target: str, words: str, tmp_path: Path) -> None:
+    """A recipe runs the program, not the target."""
+    file = tmp_path / "Makefile"
+    file.write_text(f"stop:\n\tuv run ray stop\n\n{target}:\n\t{words}\n")
+    assert imported(file).profile.server.model == "org/a"
+
+
+def test_what_a_build_has_to_be_given(tmp_path: Path) -> None:
+    """It is said, and not of what has a default or is known to every build."""
+    file = tmp_path / "Dockerfile"
+    file.write_text(
+        "ARG HAS=1\nFROM vllm/vllm-openai:v0.20.0\nARG HAS\nARG LACKS\nARG TARGETARCH\nARG IDLE\n"
+        'RUN echo $HAS ${LACKS} $TARGETARCH\nCMD ["org/a"]\n'
+    )
+    given = [note for note in imported(file).notes if "--build-arg" in note]
+    assert ["given LACKS: --build-arg LACKS=" in note for note in given] == [True]
+
+
+def test_roles_that_serve_together(tmp_path: Path) -> None:
+    """Each pod has its own GPU: none of the others' is asked of this one."""
+    text = (
+        "apiVersion: workloads.x-k8s.io/v1alpha1\nkind: RoleBasedGroup\nspec:\n  roles:\n"
+        "  - name: leader\n    replicas: 1\n    template:\n      spec:\n        containers:\n"
+        "        - name: vllm\n"
+        "          image: vllm/vllm-openai:v0.8.4\n          resources: {limits: {nvidia.com/gpu: 1}}\n"
+        "          command: [sh, -c, 'init.sh leader --ray_cluster_size=$(RBG_GROUP_SIZE); vllm serve "
+        "org/a --pipeline-parallel-size 2']\n"
+        "  - name: worker\n    replicas: 1\n    template: {spec: {containers: [{name: w, image: b}]}}\n"
+    )
+    profile = imported(text).profile
+    per_machine = ("parallel.visible-few", "parallel.gpus", "container.shared-memory")
+    assert profile.deployment.machines == 2
+    found = [one for one in check(profile, tmp_path) if one.rule in per_machine]
+    assert [one.means for one in found] == [
+        "the gate starts one machine's part, of 1 GPUs, and not the whole"
+    ]
