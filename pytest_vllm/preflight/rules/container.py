@@ -30,10 +30,12 @@ def _shared(of: Deployment) -> bool:
 def shared_memory(of: Deployment) -> Iterator[Finding]:
     """Several processes share 64 MiB of /dev/shm."""
     pod = of.profile.deployment.kind == "kubernetes"
-    if of.in_container and of.devices > 1 and not _shared(of):
+    machines = max(of.profile.deployment.machines, of.whole("nnodes", 1))
+    here = -(-of.devices // machines)
+    if of.in_container and here > 1 and not _shared(of):
         yield Finding(
             "server.shm" if pod else "server.ipc",
-            f"{of.devices} GPUs with the engine's 64 MiB of /dev/shm",
+            f"{here} GPUs with the engine's 64 MiB of /dev/shm",
             "NCCL and the workers' queues need more: bus error or a hanging start",
             None if pod else put("server.ipc", "host"),
             "an emptyDir with medium: Memory on /dev/shm" if pod else "",

@@ -73,6 +73,7 @@ def gpus(of: Deployment) -> Iterator[Finding]:
 def gb10_alone(of: Deployment) -> Iterator[Finding]:
     """A machine with one GPU is asked for several."""
     several = of.given("distributed-executor-backend") == "ray" or of.whole("nnodes", 1) > 1
+    several = several or of.profile.deployment.machines > 1
     if of.unified and of.devices > 1 and not several and not isinstance(of.profile.server.gpus, int):
         yield Finding(
             of.key(_TP),
@@ -169,7 +170,7 @@ def visible_few(of: Deployment) -> Iterator[Finding]:
     """CUDA_VISIBLE_DEVICES shows fewer GPUs than one replica takes, or none."""
     written = of.env("CUDA_VISIBLE_DEVICES")
     several = of.given("distributed-executor-backend") == "ray" or of.whole("nnodes", 1) > 1
-    if not written or written == "-1" or several:
+    if not written or written == "-1" or several or of.profile.deployment.machines > 1:
         return
     names = [one.strip() for one in written.split(",")]
     bad = next((one for one in names if not _DEVICE.fullmatch(one)), None)

@@ -164,6 +164,10 @@ def _filled(text: str, origin: Origin, known: dict[str, Word]) -> Word:
             found.append(str(origin.folder) + ("/" if name.startswith("~") else ""))
         elif name.upper() in known:
             found += known[name.upper()]
+        elif name.upper() == "USERPROFILE":
+            path = re.match(r"[\\/][^\s:;\"]*", text[at:])
+            found.append("~" + (path[0].replace("\\", "/") if path else ""))
+            at += path.end() if path else 0
         elif re.fullmatch(r"\w+", name) and not name.isdigit():
             found.append((name, "nothing in the script sets it"))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import composehost, container
-from pytest_vllm.profile.importers.composebuild import built, mounted, named, started
+from pytest_vllm.profile.importers.composebuild import built, mounted, named, not_there, started
 from pytest_vllm.profile.importers.composefiles import Files
 from pytest_vllm.profile.importers.containerline import pass_on, read_env_file
 from pytest_vllm.profile.importers.dockermade import followed
@@ -143,18 +143,31 @@ def _chosen(
     running = meant if meant and wanted is None else running
     candidates = [Candidate(name, node.line - 1) for name, node in running.items()]
     others = [name for name in services if name not in running]
-    starts = {name: other_program(_start(services[name])) for name in others}
+    starts = {
+        name: other_program(_start(services[name]))
+        or ("" if made[name] else not_there(origin, services[name]))
+        for name in others
+    }
     outer, inner = parted(list(running), wanted, others)
     return list(running)[pick(origin, candidates, outer, "service", starts)], inner
 
 
 def _laid_over(origin: Origin, services: dict[str, Node], running: dict[str, Node]) -> None:
     """Refuse a file that runs nothing by itself, since it changes the services of another one."""
-    for name, node in services.items() if not running else ():
-        if not any(node.get(key) for key in ("image", "build", "extends")):
+    for name, node in services.items():
+        if not _made(origin, node) and (not running or name in running):
             what = f"the service {name} names no image: the file is laid over another one"
             fix = "merge them: docker compose -f A -f B config | pytest --vllm-from=-"
             raise origin.problem(node.line, what, fix)
+
+
+def _made(origin: Origin, node: Node) -> bool:
+    """Whether a service says what its container is made of: an image, another service, a folder to build."""
+    build = node.get("build")
+    if node.get("image") or node.get("extends"):
+        return True
+    placed = not build.pairs or build.get("context") or build.get("dockerfile_inline")
+    return bool(build) and bool(placed or (origin.folder / "Dockerfile").is_file())
 
 
 def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:

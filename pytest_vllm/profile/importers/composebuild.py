@@ -47,6 +47,16 @@ def built(origin: Origin, node: Node) -> tuple[Built, Path] | None:
         return None
 
 
+def not_there(origin: Origin, node: Node) -> str:
+    """Of a service that is built, that its Dockerfile is not there; empty otherwise."""
+    build = node.get("build")
+    if not build or node.get("image") or build.get("dockerfile_inline"):
+        return ""
+    folder = (build.get("context").text or ".") if build.pairs else build.text
+    written = f"{folder}/{build.get('dockerfile').text or 'Dockerfile'}"
+    return "" if (origin.folder / written).is_file() else f"built from {written}, which is not there"
+
+
 def named(origin: Origin, document: Node, service: str) -> str:
     """What compose calls the image of a service that names none."""
     project = origin.environ.get("COMPOSE_PROJECT_NAME") or document.get("name").text or origin.folder.name

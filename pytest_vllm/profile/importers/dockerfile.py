@@ -34,6 +34,10 @@ _LINE = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)
 _HERE = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 #: Names in a value that have no default.
 _NAMES = re.compile(r"\$\{?([A-Za-z_]\w*)(?![\w:])")
+#: What every build knows by itself.
+_OF_THE_BUILD = re.compile(
+    r"(?:TARGET|BUILD)(?:PLATFORM|OS|ARCH|VARIANT)|(?:https?|ftp|no|all)_proxy", re.IGNORECASE
+)
 #: Instructions that make another image of the one they begin with.
 _MAKING = ("RUN", "COPY", "ADD", "ONBUILD")
 #: Instructions without effect on the server.
@@ -229,7 +233,7 @@ class _Reader:
         if script:
             said = f"{script} is read, which is copied into the image: its lines count from here on"
             draft.note(words[0].line, said)
-        entrypoint, command = (words, []) if script or self.entrypoint else ([], words)
+        entrypoint, command = (words, []) if script else (self.entrypoint, command)
         if not runs_vllm(image, [word.text for word in words]):
             started = f": it starts {shlex.join(one.text for one in words[:2])}" if words else ""
             what = f"it looks like a Dockerfile whose image starts no vLLM by itself{started}"
@@ -249,6 +253,11 @@ class _Reader:
             draft.server["version"] = version
         made = f"the image is made of this file and begins with {image}: {how(draft.origin, name, making)}"
         draft.note(making[0].line, made)
+        for one in sorted(self.asked - set(self.names.values)):
+            used = re.compile(rf"\$(?:\{{{re.escape(one)}\}}|{re.escape(one)}\b)")
+            line = next((each.line for each in making if used.search(each.text)), 0)
+            if line and not _OF_THE_BUILD.fullmatch(one):
+                draft.note(line, f"the build has to be given {one}: --build-arg {one}=…")
 
 
 def _filled(names: Variables, text: str, line: int) -> str:

@@ -196,6 +196,10 @@ class Draft:
             raise self.origin.problem(line, fault.text) from error
         return found.model_copy(update={"name": self.deployment.get("name") or name})
 
+    def line_of(self, *path: str) -> int:
+        """Where a value of the profile is written down; 0 where no line says it."""
+        return self._line(path)
+
     def _line(self, path: tuple[str, ...]) -> int:
         while path and path not in self._lines:
             path = path[:-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.account import Account
@@ -45,8 +46,11 @@ ELSEWHERE = {
 }
 
 
+_TEMPLATE = re.compile(r"\$\{[A-Za-z_]\w*[^{}]*\}|\A\$[A-Za-z_]\w*\Z")
 #: Where KServe's storage initializer puts the model.
 _STORED = "/mnt/models"
+#: What a RoleBasedGroup tells each of its pods: how many they are together.
+_GROUP = "RBG_GROUP_SIZE"
 #: Kinds that are read, and that are a part of what is started.
 _PARTS = {
     "LLMInferenceServiceConfig": "what those add (GPUs, probes, the model) is not in it",
@@ -125,6 +129,7 @@ def _read(draft: Draft, chosen: Place, texts: list[Node]) -> None:
     ContainerReader(draft, chosen, account, texts).read()
     if _of_kserve(chosen) and not any(f":{_STORED}" in one for one in draft.volumes):
         draft.deployment["mounts"] = [*draft.deployment.get("mounts", []), _STORED]
+    _of_template(draft)
     _several_machines(draft, chosen, account)
     account.read(chosen.node, chosen.pod.get("containers"))
     for part in (chosen.pod, chosen.document):
@@ -138,6 +143,19 @@ def _read(draft: Draft, chosen: Place, texts: list[Node]) -> None:
         if document is not chosen.document and not account.took(document):
             kind, name = document.get("kind").text, document.get("metadata", "name").text
             draft.lost(document.line, f"{kind or 'a document'} {name}".strip())
+
+
+def _of_template(draft: Draft) -> None:
+    """Refuse what a template fills in before a cluster gets it: `${NAME}` means nothing to a cluster."""
+    texts: list[tuple[tuple[str, ...], object]] = [
+        (("server", key), draft.server.get(key)) for key in ("image", "model")
+    ]
+    texts += [(("server", "args", key), value) for key, value in draft.args.items()]
+    for path, value in texts:
+        if isinstance(value, str) and (found := _TEMPLATE.search(value)):
+            what = f"{path[-1]} is {value}: a template fills {found[0]} in, and a cluster does not"
+            fix = "render it: envsubst < FILE | pytest --vllm-from=-"
+            raise draft.origin.problem(draft.line_of(*path), what, fix)
 
 
 def _of_kserve(chosen: Place) -> bool:
@@ -154,6 +172,9 @@ def _several_machines(draft: Draft, chosen: Place, account: Account) -> None:
         if "headGroupSpec" in chosen.path:
             asked = [one.get("replicas").text or "1" for one in workers]
             count += sum(int(one) for one in asked if one.isdigit())
+        if (roles := table.get("roles").items) and _GROUP in draft.origin.text:
+            asked = [one.get("replicas").text or "1" for one in roles]
+            count = sum(int(one) for one in asked if one.isdigit())
         if count > 1:
             account.read(size)
             draft.deployment["machines"] = count

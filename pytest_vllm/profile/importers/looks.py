@@ -7,6 +7,7 @@ import re
 _LINE = "give the vllm serve or docker run line that it stands for"
 _RENDER = "render it: helm template NAME CHART"
 _RUNS = f"{_LINE}, or the container where it runs: --vllm-from=container:NAME"
+_STARTS = "give the line that starts its vLLM"
 _COPY = "copy the command that starts vLLM out of it"
 
 #: Kind -> (what it looks like, the next step).
@@ -51,6 +52,8 @@ OTHERS = {
     "azure-ml": ("a deployment of Azure ML", _LINE),
     "procfile": ("a Procfile", _COPY),
     "nix": ("a Nix expression", _RUNS),
+    "apptainer": ("a definition of an Apptainer or Singularity image", f"{_STARTS}: apptainer exec …"),
+    "apptainer-compose": ("a file of singularity-compose", f"{_STARTS}: apptainer exec …"),
     "fish": ("a fish script", _COPY),
     "bicep": ("Bicep", _LINE),
     "jsonnet": ("Jsonnet or CUE", "render it, and pipe the result in: jsonnet FILE | pytest --vllm-from=-"),
@@ -69,6 +72,10 @@ OTHERS = {
     "template": (
         "a template that is not rendered",
         f"{_RENDER} | pytest --vllm-from=-",
+    ),
+    "blanks": (
+        "a template with blanks in it",
+        "fill it in, and pipe the result in: … | pytest --vllm-from=-",
     ),
     "jinja": (
         "a Jinja template that is not rendered",
@@ -144,6 +151,7 @@ _MULTI = re.MULTILINE
 #: Kind -> what its text holds; the first that fits counts.
 BY_TEXT = {
     "cloud-init": re.compile(r"\A#cloud-config\b"),
+    "apptainer": re.compile(r"\A(?:\s*#[^\n]*\n|\s*\n)*Bootstrap *: *\S", re.IGNORECASE),
     "key": re.compile(r"\A\s*-----BEGIN [A-Z ]+-----"),
     "xml": re.compile(r"\A\s*<(?:\?xml|!doctype|html)\b", re.IGNORECASE),
     "python": re.compile(

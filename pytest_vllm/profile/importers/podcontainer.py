@@ -107,6 +107,9 @@ class ContainerReader:
             self.draft.note(line, f"{name} is left out: an operator fills {template[0]} in")
             self.names.values[name] = value
             return
+        if template := re.search(r"\$\{[A-Za-z_]\w*[^{}]*\}", value):
+            what = f"{name} has {template[0]} as it stands: a template fills it in, and a cluster does not"
+            self.draft.note(line, what)
         self.draft.set_env(name, value, line)
         self.names.values[name] = value
 

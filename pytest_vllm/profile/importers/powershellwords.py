@@ -42,6 +42,9 @@ _PIECE = re.compile(
 _WITHIN = re.compile(
     r"`([\s\S])|(\"\")|\$\{(?:env:)?(\w+)\}|\$(?:env:)?(\w+)|(\$\((?:[^()]|\([^()]*\))*\))", re.IGNORECASE
 )
+#: A name with a colon behind it: to PowerShell that begins a name of a drive or of a scope.
+_SCOPED = re.compile(r"\$(\w+):(?!:)")
+_SCOPES = ("env", "global", "local", "script", "private", "using", "variable", "function")
 _ESCAPES = {"n": "\n", "t": "\t", "0": "\0", "r": "\r"}
 
 
@@ -151,7 +154,10 @@ class _Script:
         """The words of a text."""
         found: list[Word] = []
         current: Word | None = None
-        for piece in _PIECE.findall(text):
+        pieces = _PIECE.findall(text)
+        for at, piece in enumerate(pieces):
+            if re.fullmatch(r"\$\w+", piece) and re.match(r":(?!:)", "".join(pieces[at + 1 : at + 2])):
+                piece += ":"  # noqa: PLW2901 - the name does not end before it
             if piece.isspace() or piece in ("`\n", "`\r"):
                 found, current = ([*found, current] if current is not None else found), None
                 continue
@@ -195,6 +201,10 @@ class _Script:
             elif one[5]:
                 found.append(("EXPRESSION", f"{short(one[5])} is worked out when the script runs"))
             else:
+                scope = _SCOPED.match(text, one.start())
+                if scope and one[4] and scope[1].lower() not in _SCOPES:
+                    what = "PowerShell takes the colon for a part of the name; put the name in braces"
+                    return [*found, (scope[1], what)]
                 env = "env:" if re.match(r"\$\{?env:", one[0], re.IGNORECASE) else ""
                 found += self._named(f"{env}{one[3] or one[4]}")
                 if not quoted and re.match(r"\.\w|\[", text[at : at + 2]):

@@ -19,7 +19,7 @@ from pytest_vllm.profile.importers.vllmline import PINNED, program_length
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_vllm.profile.importers.draft import Draft
     from pytest_vllm.profile.importers.origin import Origin
@@ -175,18 +175,43 @@ def _what(value: Any) -> str:
 def _modal(draft: Draft, program: Program, start: Start) -> None:
     """Kind of GPU and variables of a program on Modal."""
     draft.note(start.line, "Modal runs it in a container of its own: here it is a process")
+    lines = _of_image(program, start)
     tables = [(line, table) for line, table in program.image_env if isinstance(table, dict)]
+    tables = [one for one in tables if one[0] in lines] if lines else tables
     for line, table in tables:
-        for name, value in table.items() if len(tables) == 1 else ():
+        for name, value in table.items() if lines or len(tables) == 1 else ():
             if not isinstance(value, Unknown):
                 draft.set_env(str(name), str(value), line)
-        if len(tables) > 1:
+        if len(tables) > 1 and not lines:
             draft.lost(line, f"{', '.join(map(str, table))}, the environment of one of several images,")
     asked = [one for one in ast.walk(program.module) if isinstance(one, ast.keyword) and one.arg == "gpu"]
     own = {id(one) for node in (start.node.decorator_list if start.node else ()) for one in ast.walk(node)}
     mine = [one for one in asked if id(one) in own] or asked
     for one in mine:
         _gpu(draft, program, one, alone=len({ast.dump(each.value) for each in mine}) == 1)
+
+
+def _of_image(program: Program, start: Start) -> set[int]:
+    """Where the variables are set of the image that the command's function runs in; empty where unknown."""
+    made: dict[str, set[int]] = {}
+    for one in program.module.body:
+        target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
+        if isinstance(one, ast.Assign) and isinstance(target, ast.Name):
+            made[target.id] = _env_lines(one.value, made)
+    asked = [one for node in (start.node.decorator_list if start.node else ()) for one in ast.walk(node)]
+    named = [one.value for one in asked if isinstance(one, ast.keyword) and one.arg == "image"]
+    return made.get(named[0].id, set()) if len(named) == 1 and isinstance(named[0], ast.Name) else set()
+
+
+def _env_lines(value: ast.expr, made: Mapping[str, set[int]]) -> set[int]:
+    """The lines of `.env(…)` in a chain of calls, with those of the image that it begins with."""
+    found: set[int] = set()
+    while isinstance(value, ast.Call | ast.Attribute):
+        if isinstance(value, ast.Call):
+            method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
+            found |= {value.lineno} if method == "env" else set()
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return found | (made.get(value.id, set()) if isinstance(value, ast.Name) else set())
 
 
 def _gpu(draft: Draft, program: Program, keyword: ast.keyword, *, alone: bool) -> None:

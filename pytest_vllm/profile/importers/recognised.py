@@ -21,7 +21,13 @@ READ = (
 )
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
-_STARTS = re.compile(r"\b(?:docker|podman|nerdctl)[ \\]|\bvllm(?:\.\w+)* +serve\b|\bapi_server\b")
+_STARTS = re.compile(
+    r"\b(?:docker|podman|nerdctl)[ \\]|\bapi_server\b"
+    r"|\bvllm(?:\.\w+|\[[\w,-]+\]|(?:@|==)[\w.]+)*['\"]? +serve\b"
+)
+_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+#: Kinds that what stands in a comment does not make.
+_TEMPLATES = ("template", "jinja")
 _SHELL = re.compile(r"#!.*\b(?:ba|da|z)?sh\b")
 
 
@@ -49,6 +55,8 @@ def _by_name(origin: Origin) -> str:
     kind = whole or BY_SUFFIX.get(_suffix(origin), "")
     if re.match(r"\.env(?:[.-]|$)", named):
         kind = "envfile"
+    if kind == "template" and "{{" not in origin.text:
+        kind = "blanks"
     if kind == "hcl" and BY_TEXT["nomad"].search(origin.text):
         kind = "nomad"
     if kind in ("", "ini"):  # supervisord's own end in .conf, as many others do
@@ -64,7 +72,10 @@ def _by_text(origin: Origin) -> str:
         return "shell"
     if systemd.SECTION.search(text):
         return "systemd"
-    name = next((name for name, pattern in BY_TEXT.items() if pattern.search(text)), "")
+    plain = _COMMENT.sub("", text)
+    name = next(
+        (name for name, one in BY_TEXT.items() if one.search(plain if name in _TEMPLATES else text)), ""
+    )
     if name == "jinja" and (kind := _whole(origin)):
         return kind
     if name:

@@ -132,6 +132,9 @@ def _rooted(draft: Draft, origin: Origin) -> None:
         if not isinstance(written, str) or unrun_in(written) or written.startswith(("/", "~", "{")):
             continue
         there = name in _FILES and (origin.folder / written).is_file()
+        if name == "config" and not there:
+            what = f"--config {written} is not there: its flags, and a model that it names, are not known"
+            draft.note(draft.line_of("server", "args", "config"), what)
         if there or written.startswith("../"):
             table[name] = os.path.normpath(origin.folder / written)
 
@@ -186,9 +189,13 @@ def _is_vllm(texts: list[str]) -> bool:
         return False
     if not is_run(texts):
         return True
-    if other_program(container_of(texts)[1]):
+    image, words = container_of(texts)
+    if other_program(words):
         return False
-    return any(container.runs_vllm(text, [text]) for text in texts[2:]) or bool(program_length(texts[2:]))
+    if container.runs_vllm(image, words):
+        return True
+    plain = [text for text in texts[2:] if not re.match(r"(?:--?\w[\w-]*=)?\w+=", text)]  # no variables
+    return any(container.runs_vllm(text, [text]) for text in plain) or bool(program_length(texts[2:]))
 
 
 def _distinct(found: list[Start]) -> list[Start]:

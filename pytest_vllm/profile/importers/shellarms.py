@@ -47,14 +47,17 @@ def merged(ways: list[tuple[Arm, State]]) -> State:
     An arm that ends the script is not taken: whoever imports the script means a server that starts.
     """
     arm, state = taken_of(ways)
+    ends = _ends(ways)
     for other, there in ways:
         if there is state or (there.ended and not state.ended):
             continue
         deciding = other if other.body else arm
+        state.asides += [one for one in there.asides if one not in state.asides]
+        state.said |= there.said
         for name in sorted({*state.values, *there.values}):
             one, two = state.values.get(name), there.values.get(name)
             if _text(one) != _text(two):
-                remark = _remark(name, one, two, deciding)
+                remark = _given(name, ends, deciding) if ends else _remark(name, one, two, deciding)
                 if (one == () and two) or name in there.exported - state.exported:
                     state.asides.append(remark)
                     state.said |= {use for value in _values(two) for use in value.uses}
@@ -65,6 +68,23 @@ def merged(ways: list[tuple[Arm, State]]) -> State:
                 state.asides.append(Remark(deciding.line, text))
                 state.said |= {use for value in _values(one) for use in value.uses}
     return state
+
+
+def _ends(ways: list[tuple[Arm, State]]) -> Arm | None:
+    """The arm that holds and ends the script, where others are left to choose from; None otherwise."""
+    holds = next((way for way in ways if way[0].found.truth), None)
+    alive = [way for way in ways if not way[1].ended]
+    if holds is None or not holds[1].ended or len(alive) < 2:
+        return None
+    return holds[0] if all(one.found.truth is False for one, _ in alive) else None
+
+
+def _given(name: str, ends: Arm, arm: Arm) -> Remark:
+    why = f"the script ends as it is called here (`{ends.shown}`, line {ends.line})"
+    text = (
+        f"{name} hangs on what the script is given (`{arm.shown}`), and {why}; write its value in its place"
+    )
+    return Remark(arm.line, text, fatal=True)
 
 
 def _remark(name: str, one: _Known, two: _Known, arm: Arm) -> Remark:

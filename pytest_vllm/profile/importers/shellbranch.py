@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.shellarms import Arm, merged, taken_of
 from pytest_vllm.profile.importers.shellprefix import starts, stripped
-from pytest_vllm.profile.importers.shelltest import UNDECIDED, Outcome, outcome
+from pytest_vllm.profile.importers.shellprinted import Printed
+from pytest_vllm.profile.importers.shelltest import UNDECIDED, Outcome, in_case, outcome
 from pytest_vllm.profile.importers.shelltree import nodes
 from pytest_vllm.profile.importers.shellvalue import Remark, Value
-from pytest_vllm.profile.importers.shellwalk import Walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -28,7 +27,7 @@ _SETTING = ("variable_assignment", "variable_assignments", "declaration_command"
 _TESTS = ("test_command", "negated_command", "command")
 
 
-class Branches(Walk):
+class Branches(Printed):
     """Statements that decide which others are run."""
 
     def _list(self, node: Node) -> None:
@@ -103,12 +102,11 @@ class Branches(Walk):
             patterns = [one for one in item.children[:at] if one.is_named]
             for one in patterns:
                 self.claim(one)
-            texts = [self.script.text(one).strip("\"'") for one in patterns]
-            truth = any(_matches(value.text, text) for text in texts)
-            found = Outcome(None if value.literal else truth, value.outside)
-            if texts == ["*"]:
+            written = "".join(self.script.text(one) for one in item.children[:at])
+            found = in_case(value, item.children[:at], self.expand())
+            if written == "*":
                 found = Outcome(truth=True, outside=False)
-            arms.append(Arm(found, f"{shown} is {'|'.join(texts)}", line, item.children[at:]))
+            arms.append(Arm(found, f"{shown} is {written.lstrip('(')}", line, item.children[at:]))
         self._arms(arms, node)
 
     def _arms(self, arms: list[Arm], node: Node) -> None:
@@ -136,6 +134,7 @@ class Branches(Walk):
             rest = Arm(Outcome(truth=True, outside=False), "otherwise", self.script.line(node), [])
             ways.append((rest, before.copy()))
         self.state = before
+        self.ends_in_between(ways)
         before.become(merged(ways))
         chosen = taken_of(ways)[0]
         self.taken[branch] = next((at for at, arm in enumerate(arms) if arm is chosen), -1)
@@ -194,6 +193,13 @@ class Branches(Walk):
         for name in [name for name, value in again.items() if value != after.get(name)]:
             self.set_outside(name, line, "changes in a loop")
 
+    def _read_through(self, body: Node, line: int) -> None:
+        """A loop over lines that are read when the script runs: what it sets is not known."""
+        before = dict(self.state.values)
+        self._again(body, line)
+        for name in [name for name, value in self.state.values.items() if value != before.get(name)]:
+            self.set_outside(name, line, "is set in a loop over what is read when the script runs")
+
     def _while_statement(self, node: Node) -> None:
         inner = [one for one in node.children if one.is_named]
         for one in inner[:-1]:
@@ -201,9 +207,10 @@ class Branches(Walk):
         found = outcome(inner[0], self.expand()) if inner[:-1] else UNDECIDED
         if node.children[0].type == "until":
             found = found.inverse()
-        if self.script.text(inner[0]).split()[:1] == ["read"]:
-            found = UNDECIDED
         body = inner[-1]
+        if any(_reads(self.script.text(one)) for one in inner[:-1]):
+            self._read_through(body, self.script.line(node))
+            return
         for _ in range(ROUNDS):
             if found.truth is not True or found.outside or not inner[:-1]:
                 break
@@ -213,5 +220,6 @@ class Branches(Walk):
         self._arms([Arm(found, self.script.shown(inner[0]), self.script.line(node), [body])], node)
 
 
-def _matches(text: str, pattern: str) -> bool:
-    return fnmatch.fnmatchcase(text, pattern.replace("\\", ""))
+def _reads(condition: str) -> bool:
+    """Whether a condition reads a line of what a program or a file gives."""
+    return re.match(r"(?:\w+=\S*\s+)*(?:read|IFS=\S*\s+read)\b", condition.strip()) is not None

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.profile.importers.shellprinted import Printed
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
-from pytest_vllm.profile.importers.shellwalk import DEEPEST, Walk, names_set
+from pytest_vllm.profile.importers.shellwalk import DEEPEST, names_set
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _LARGEST = 256 * 1024
 
 
-class BuiltIns(Walk):
+class BuiltIns(Printed):
     """What a shell does by itself."""
 
     def _do_set(self, node: Node, words: Words) -> None:
@@ -59,6 +60,8 @@ class BuiltIns(Walk):
         line = self.script.line(node)
         if [value.text for value, _ in words[1:2]] == ["-v"] and len(words) > 2:
             self.set_outside(words[2][0].text, line, "is put together by printf")
+        else:
+            self.printed_by_format(words)
         self.idle.append((line, "`printf`"))
 
     def _do_let(self, node: Node, words: Words) -> None:

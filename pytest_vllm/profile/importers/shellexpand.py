@@ -15,12 +15,14 @@ from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Part, Remark, V
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tree_sitter import Node
 
     from pytest_vllm.profile.importers.shellstate import State
     from pytest_vllm.profile.importers.shelltree import Script
+
+    Answer = Callable[[str, tuple[Value, ...]], Value | None]
 
 _NAMED = re.compile(r"[\"']?(?:--?)?([A-Za-z_][\w-]*)=")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
@@ -39,9 +41,9 @@ _PURE = ("pwd", "dirname", "basename", "realpath", "readlink", "echo", "printf",
 class Expander:
     """Words of one script in one state."""
 
-    def __init__(self, script: Script, state: State) -> None:
-        """Keep both."""
-        self.script, self.state = script, state
+    def __init__(self, script: Script, state: State, answer: Answer | None = None) -> None:
+        """Keep all; `answer`: what a function of the script prints, None where that is not followed."""
+        self.script, self.state, self._functions = script, state, answer
 
     def words(self, nodes: list[Node]) -> list[tuple[Value, int]]:
         """Every word that the words of a command become, with its line. A key's name stays a name."""
@@ -64,6 +66,9 @@ class Expander:
             ]
         parts = list(self.parts(node, secret=secret))
         found = fields(parts)
+        lost = [part.value for part in parts if part.value.unknown and not self.state.unset(part.value)]
+        if not found and lost:
+            return lost[:1]
         if not found:
             for part in parts:
                 self.state.dropped += [_empty(one) for one in part.value.remarks]
@@ -315,9 +320,16 @@ class Expander:
     def _called(self, node: Node) -> Value:
         """Of the commands in a word only those are followed that read nothing: `pwd`, `dirname`, `echo`."""
         commands = [child for child in node.children if child.is_named]
-        if len(commands) == 1 and (found := self._pure(commands[0])) is not None:
+        if len(commands) == 1 and (found := self._pure(commands[0]) or self._own(commands[0])) is not None:
             return found
         return self._not_run(node, "is run by the shell, not by an importer")
+
+    def _own(self, node: Node) -> Value | None:
+        """What a function of the script prints."""
+        if node.type != "command" or self._functions is None:
+            return None
+        name, *given = [value for value, _ in self.words([one for one in node.children if one.is_named])]
+        return self._functions(name.text, tuple(given))
 
     def _pure(self, node: Node) -> Value | None:
         if node.type == "list":

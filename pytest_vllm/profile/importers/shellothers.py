@@ -20,6 +20,13 @@ _BY_FILE = (
     r"|.*\b(?:kubectl|oc)\b(?!.*\bcreate (?:secret|namespace|ns|configmap)\b).*"
     r" (?:apply|create|replace|run|patch|scale|rollout)\b"
 )
+#: Programs that start it on other machines, each with what they do so by.
+_CLOUDS = (
+    r"vastai create|runpodctl (?:create|start)|modal (?:deploy|run|serve)|sky (?:launch|serve|jobs)"
+    r"|dstack (?:apply|run)|gcloud (?:run|ai|compute|container)\b.*|az (?:ml|container|vm|aks)\b.*"
+    r"|aws (?:ecs|sagemaker|cloudformation|ec2|eks)\b.*|(?:terraform|tofu) apply|nomad (?:job )?run|pulumi up"
+)
+_RUNNERS = r"ansible-playbook|make|gmake|just|task|mise run|invoke|npm run|uv run (?:just|task)"
 #: What a command looks like, whether the script (or the command itself) has to name vLLM, what it does
 #: instead, and the next step; the first that fits counts.
 _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
@@ -48,6 +55,18 @@ _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
         "give the docker run line, or the file, that starts it",
     ),
     (
+        rf"`(?:{_CLOUDS})\b",
+        "script",
+        "starts it on other machines",
+        "import the file that it names, or what runs there",
+    ),
+    (
+        rf"`(?:{_RUNNERS})\b",
+        "script",
+        "starts what another file describes",
+        "import that file",
+    ),
+    (
         r"`(?:screen -\w*dm|tmux new)",
         "script",
         "runs what is put together before, which is not followed",
@@ -62,6 +81,7 @@ _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
 )
 #: vLLM's command as it stands in a line of a script, words of an array in quotes included.
 _MENTIONS = re.compile(r"\bvllm[\"']? +[\"']?serve\b|openai\.api_server\b")
+_RUN = re.compile(r"\s*(?:sudo +)?(?:docker|podman|nerdctl) +(?:container +)?run\b")
 _ONLY_NAMES = re.compile(r"^\s*#|\b(?:echo|printf|p?grep|pkill|log\w*|info|warn|error)\b")
 
 
@@ -85,8 +105,10 @@ def none_but_others(origin: Origin, run: Run) -> None:
             raise origin.problem(
                 start.line, f"the container of {image} starts {other}, not vLLM's server", fix
             )
+    followed = {one.script.line(one.node) for one in run.starts}
     for at, one in enumerate(written, 1):
-        if _MENTIONS.search(one) and not _ONLY_NAMES.search(one):
+        ran = at not in followed and _RUN.match(one) and _names_vllm(written, at)
+        if (ran or _MENTIONS.search(one)) and not _ONLY_NAMES.search(one):
             what = f"`{one.strip()[:60]}` is not reached by what can be followed of this script"
             raise origin.problem(at, what, _LINE)
 

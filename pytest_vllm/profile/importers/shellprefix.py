@@ -34,7 +34,18 @@ echo printf grep egrep pgrep pkill kill ps which type command-v alias log info w
 cat tee ssh scp kubectl oc docker podman nerdctl docker-compose pip pip3 apt sbatch rsync test [ if watch
 """
 _NAMING = frozenset(_TALK.split())
-_STRINGS = ("tmux", "screen", "su", "script", "runuser", "gnome-terminal", "xterm")
+_STRINGS = ("tmux", "screen", "su", "script", "runuser", "gnome-terminal", "xterm", "pm2")
+#: Options of pm2's that take no value.
+_PM2_SWITCHES = (
+    "-f",
+    "--force",
+    "--watch",
+    "--no-autorestart",
+    "--no-daemon",
+    "--time",
+    "--attach",
+    "--silent",
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,18 @@ def stripped(words: Words) -> tuple[Words, Prefix]:
             elif value.text in _PREFIXES[name] and at < len(words):
                 unset += [words[at][0].text] if value.text in ("-u", "--unset") and name == "env" else []
                 at += 1
-    return words[at:], Prefix(env, cleared, tuple(unset))
+    return _managed(words[at:]), Prefix(env, cleared, tuple(unset))
+
+
+def _managed(words: Words) -> Words:
+    """The command that pm2 keeps running: `pm2 start PROGRAM -- ARGUMENTS`; another one as it stands."""
+    texts = [value.text for value, _ in words]
+    if [PurePosixPath(one).name for one in texts[:2]] != ["pm2", "start"] or "--" not in texts:
+        return words
+    ends, at = texts.index("--"), 2
+    while at < ends and texts[at].startswith("-"):
+        at += 1 if "=" in texts[at] or texts[at] in _PM2_SWITCHES else 2
+    return [words[at], *words[ends + 1 :]] if at < ends else words
 
 
 def is_run(words: list[str]) -> bool:

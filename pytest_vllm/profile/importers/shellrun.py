@@ -49,6 +49,8 @@ class Run(Branches, BuiltIns):
             if name not in self._called and re.search(r"vllm|docker|podman", script.text(body)):
                 self._where.append(f"make {name} is run" if self._targets else f"{name}() is called")
                 before, self.state = self.state, self.state.copy()
+                if self._targets:  # a target may be called `vllm` or `docker`, and no recipe calls it so
+                    self.state.functions = {}
                 self._call(name, (), script, body)
                 self.state = before
                 self._where.pop()
@@ -160,11 +162,13 @@ class Run(Branches, BuiltIns):
         self.defined[name] = self.script.line(node)
 
     def _subshell(self, node: Node) -> None:
+        self.not_followed()
         before, self.state = self.state, self.state.copy()
         self.visit_all(node.children)
         self.state = before
 
     def _pipeline(self, node: Node) -> None:
+        self.not_followed()
         for child in node.children:
             if child.is_named:
                 before, self.state = self.state, self.state.copy()
@@ -186,7 +190,9 @@ class Run(Branches, BuiltIns):
             script = parsed(text, self.origin, self._first_of(redirects))
             self._inside(script, self._child(), (), Value())
             return
+        asked, self._printing = self._printing, "" if self.elsewhere(redirects) else self._printing
         self.visit(body)
+        self._printing = asked
 
     def _heredoc(self, redirect: Node, body: Node) -> str:
         start = next((self.script.text(one) for one in redirect.children if one.type == "heredoc_start"), "")

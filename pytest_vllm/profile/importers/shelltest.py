@@ -125,13 +125,35 @@ def _matching(inner: list[Node], expander: Expander) -> Outcome:
     joins = all(one.end_byte == two.start_byte for one, two in itertools.pairwise(pieces))
     if sign not in ("=", "==", "!=") or not joins:
         return UNDECIDED
+    return _compared(sign, _text(left, expander), _pattern(pieces, expander), exact=False)
+
+
+def _pattern(pieces: list[Node], expander: Expander) -> Value:
+    """A pattern of `[[` or `case`: what is quoted in it is but text."""
     found = Value()
     for one in pieces:
+        if one.type == "concatenation":
+            found += _pattern(one.children, expander)
+            continue
         value = _text(one, expander)
-        if one.type in ("string", "raw_string"):
+        if one.type in ("string", "raw_string", "ansi_c_string"):
             value = value if value.literal else value.cut(glob.escape(value.text))
         found += value
-    return _compared(sign, _text(left, expander), found, exact=False)
+    return found
+
+
+def in_case(value: Value, patterns: list[Node], expander: Expander) -> Outcome:
+    """Whether a value fits one of the patterns of an arm of `case`, with the bars between them."""
+    groups: list[list[Node]] = [[]]
+    for one in patterns:
+        if one.type == "|":
+            groups.append([])
+        elif one.type not in ("(", "comment"):
+            groups[-1].append(one)
+    found = [_compared("==", value, _pattern(group, expander), exact=False) for group in groups if group]
+    truths = [one.truth for one in found]
+    truth = True if True in truths else None if None in truths else False
+    return Outcome(truth, value.outside or any(one.outside for one in found))
 
 
 def _compared(sign: str, left: Value, right: Value, *, exact: bool) -> Outcome:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _PROMPT = re.compile(r"^[ \t]*\$ ", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*```[^\n]*$", re.MULTILINE)
+_MARKUP = re.compile(r"^[ \t]*<!--[^\n]*-->[ \t]*$", re.MULTILINE)
+#: A comment that people write between the lines of a command: a call of nothing.
+_ASIDE = re.compile(r"^([^'\"\n]*?(?<=[ \t])|)`[ \t]*#[^`\n]*`", re.MULTILINE)
 _COMMENTED = re.compile(r"(?<=\s)\\[ \t]+(?:#.*)?$|\\[ \t]+$")
 _COMMENT = re.compile(r"[ \t]*#")
 _GOES_ON = re.compile(r"[ \t]*-|[ \t]+\S")
@@ -65,7 +68,8 @@ def parsed(text: str, origin: Origin, first: int = 1) -> Script:
         origin: what messages name.
         first: the number of the text's first line.
     """
-    mended, lines = _mended(_FENCE.sub("", _PROMPT.sub("", text)).split("\n"))
+    text = _ASIDE.sub(r"\1", _MARKUP.sub("", _FENCE.sub("", _PROMPT.sub("", text))))
+    mended, lines = _mended(text.split("\n"))
     source = "\n".join(mended).encode()
     script = Script(_parser().parse(source).root_node, source, first, tuple(first + at for at in lines))
     for node in nodes(script.root):

@@ -111,10 +111,31 @@ def read_workflow(origin: Origin, service: str | None) -> Draft:
                     else []
                 )
                 tasks.append(Task(f"{job}.{at}", [step.get("run")], env, said))
-    tasks += _of_gitlab(document)
+    tasks += [*_of_gitlab(document), *_of_action(document)]
     draft = _one(origin, tasks, service, "step", "workflow")
     draft.note(0, "of the workflow this step alone is read: what others set or start before it is not")
     return draft
+
+
+def _of_action(document: Node) -> list[Task]:
+    """Steps of an action that others use; its inputs are what they are unless a workflow says otherwise."""
+    given = {name: one.get("default") for name, one in document.get("inputs").pairs}
+    found = []
+    for at, step in enumerate(document.get("runs", "steps").items, 1):
+        run = step.get("run")
+        used = [name for name, one in given.items() if one and _input(name).search(run.text)]
+        text = run.text
+        for name in used:
+            text = _input(name).sub(given[name].text.replace("\\", r"\\"), text)
+        said = [(given[name].line, f"the input {name} is its default: {given[name].text}") for name in used]
+        if run.text and step.get("shell").text not in ("pwsh", "powershell", "cmd", "python"):
+            name = f"steps.{at}"
+            found.append(Task(name, [replace(run, value=text)], list(step.get("env").pairs), said))
+    return found
+
+
+def _input(name: str) -> re.Pattern[str]:
+    return re.compile(r"\$\{\{\s*inputs\." + re.escape(name) + r"\s*\}\}")
 
 
 def _of_gitlab(document: Node) -> list[Task]:

@@ -35,17 +35,25 @@ _SERVE_SINCE = Version("0.12")
 #: What an operator of a cluster fills in, in Go's templates: `{{ .Spec.Model.Name }}`.
 FILLED_IN = re.compile(r"\{\{-?[^{}]*\.[A-Z]\w*[^{}]*\}\}")
 _WRITE = "write its value in its place"
+#: Switches that took a value in some release.
+_TAKING = ("enable-chunked-prefill", "multi-step-stream-outputs")
 #: vLLM's own default command, which a profile need not say.
 USUAL = ["vllm", "serve"]
 
 #: A requirement that names the version of vLLM.
 PINNED = re.compile(r"\bvllm(?:\[[\w,-]+\])?==([\w.]+)")
+_TOOLS = {"uvx", "uv", "pipx"}
+#: What these are asked for: a tool, and its version.
+_TOOL = re.compile(r"vllm(?:\[[\w,-]+\])?(?:(?:@v?|==)(\d[\w.]*)|@latest)?")
 
 
 def program_length(words: Sequence[str]) -> int:
     """How many words stand before vLLM's arguments; 0 where none of them starts vLLM's server."""
     for at, word in enumerate(words):
-        if PurePosixPath(word).name == "vllm" and words[at + 1 : at + 2] == ["serve"]:
+        tool = _TOOL.fullmatch(word) is not None and bool(
+            _TOOLS & {PurePosixPath(one).name for one in words[:at]}
+        )
+        if (tool or PurePosixPath(word).name == "vllm") and words[at + 1 : at + 2] == ["serve"]:
             return at + 2
         if (
             _MODULE.fullmatch(word)
@@ -62,7 +70,7 @@ def version_of(program: Sequence[str]) -> str:
     """The version that words before vLLM's arguments name: `uvx --from vllm==0.20.0`, an image of srun's."""
     for word in program:
         text = word.partition("=")[2] if re.match(r"--[\w-]+=", word) else word
-        if found := PINNED.fullmatch(text):
+        if (found := PINNED.fullmatch(text) or _TOOL.fullmatch(text)) and found[1]:
             return str(found[1])
         image = text.removeprefix("docker://")
         if (image != text or word.startswith("--container-image=")) and (version := image_version(image)):
@@ -236,6 +244,7 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
         return
     if not given and flag.type not in ("bool", "bool-value", "str-or-bare"):
         raise draft.origin.problem(line, f"{written} lacks its value", f"write {written} VALUE")
+    _valued(draft, written, flag, given, line)
     value = typed(name, given)
     if isinstance(value, str) and value.startswith("{"):
         draft.note(line, f"{written} is not JSON that a profile can hold: {value}; it stays text")
@@ -244,6 +253,18 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
     elif name in draft.args and draft.args[name] != value:
         draft.note(line, f"{written} is given twice; the last counts, as in vLLM")
     draft.set_arg(name, value, line)
+
+
+def _valued(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -> None:
+    """Refuse an empty text where vLLM wants a number, and a value where it wants none."""
+    if given == [""] and flag.type in ("int", "float"):
+        fix = "set the name that it comes from where pytest runs"
+        raise draft.origin.problem(line, f"{written} is empty, and vLLM wants a number", fix)
+    if given and flag.type == "bool" and flag.name not in _TAKING:
+        off = given[0].lower() == "false"
+        what = f"{written} takes no value, and vLLM ends on {given[0]!r} behind it"
+        fix = f"write --no-{flag.name}, or leave it out" if off else f"write {written} alone"
+        raise draft.origin.problem(line, what, fix)
 
 
 def _left_to_the_shell(draft: Draft, written: str, name: str, given: list[str], line: int) -> bool:

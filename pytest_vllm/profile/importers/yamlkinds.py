@@ -22,6 +22,7 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("cloudformation", (frozenset({"Resources", "AWSTemplateFormatVersion"}),)),
     ("taskfile", (frozenset({"version", "tasks"}),)),
     ("nomad", (frozenset({"Job"}),)),
+    ("apptainer-compose", (frozenset({"version", "instances"}),)),
     ("prometheus", (frozenset({"scrape_configs"}),)),
     ("ecs", (frozenset({"containerDefinitions"}),)),
     ("sagemaker", (frozenset({"PrimaryContainer"}), frozenset({"ProductionVariants"}))),
@@ -42,6 +43,15 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("litellm", (frozenset({"model_list"}),)),
     ("truss", (frozenset({"docker_server"}), frozenset({"model_metadata"}))),
     ("recipe", (frozenset({"meta", "model", "variants"}),)),
+    (
+        "spark-recipe",
+        (
+            frozenset({"recipe_version", "command"}),
+            frozenset({"recipe_version", "container"}),
+            frozenset({"container", "command", "defaults"}),
+            frozenset({"model", "runtime", "container"}),
+        ),
+    ),
     ("ray-serve", (frozenset({"applications"}),)),
     ("ray-cluster", (frozenset({"cluster_name", "provider"}),)),
     ("cloud-init", (frozenset({"runcmd"}),)),

@@ -132,8 +132,13 @@ def statements(draw: st.DrawFn, depth: int = 0) -> str:
             f"{test} && {inner}" if "\n" not in inner else inner,
             f"{test} || {inner}" if "\n" not in inner else inner,
             f'case "${name}" in\n  x|a*) {inner} ;;\n  *) {other} ;;\nesac',
+            f'case "${name}" in\n  *"x"*|"a"[0-9]*) {inner} ;;\n  *) {other} ;;\nesac',
             f"f() {{ local {name}={value}; {inner}; }}\nf {draw(WORDS)}",
             f"g() {{\n  {inner}\n}}\ng",
+            (
+                f'h() {{ local Q=$1; {test} && {{ echo "$Q"; return; }}; printf "%s" {value}; }}\n'
+                f"{name}=$(h {draw(WORDS)})"
+            ),
             f"for {name} in {draw(WORDS)} y; do\n  {inner}\ndone",
             f"( {inner} )",
             f"N=0\nwhile [ $N -lt 3 ]; do\n  {inner}\n  N=$((N+1))\ndone\n{name}=$N",

@@ -16,7 +16,8 @@ FORMS = (
     "a docker-compose file, a Kubernetes manifest, a systemd unit, "
     "a vllm serve, docker run or podman run line, a Dockerfile, a supervisord configuration, "
     "an Ansible playbook, a Makefile, cloud-init's user data, vLLM's --config YAML, "
-    "a recipe of the vLLM project, a guide in Markdown, a PowerShell or batch script, a SkyPilot task, "
+    "a recipe of the vLLM project, a recipe of spark-vllm-docker or sparkrun, a guide in Markdown, "
+    "a PowerShell or batch script, a SkyPilot task, "
     "a dstack configuration, a GitHub workflow, a llama-swap configuration, "
     "a Python program that starts vllm serve, or container:NAME"
 )
@@ -249,7 +250,8 @@ def test_an_unknown_kind() -> None:
     assert str(caught.value) == (
         "unknown kind 'composer'; did you mean 'compose'? "
         "(one of ansible, cloud-init, compose, config, dockerfile, dstack, kubernetes, llama-swap, makefile, "
-        "markdown, powershell, python, recipe, shell, skypilot, supervisord, systemd, workflow)"
+        "markdown, powershell, python, recipe, shell, skypilot, spark-recipe, supervisord, systemd, "
+        "workflow)"
     )
 
 

@@ -97,6 +97,12 @@ def test_what_systemd_alone_knows(words: str, why: str) -> None:
         ("a.json", '{"imageName": "vllm/vllm-openai", "dockerArgs": "--model a"}', "RunPod"),
         ("bentofile.yaml", 'service: "a:B"\ninclude: ["*.py"]\n', "BentoML"),
         ("a.nix", '{ cmd = [ "vllm" "serve" ]; }\n', "Nix"),
+        (
+            "Singularity.vllm",
+            "# ours\nBootstrap: docker\nFrom: a\n%post\nimport vllm\n",
+            "an Apptainer or Sing",
+        ),
+        ("compose.yml", 'version: "2"\ninstances: {a: {run: {args: vllm serve}}}\n', "singularity-compose"),
         ("Procfile", "web: vllm serve org/a\n", "Procfile"),
         ("a.yml", "- name: a\n  docker_container: {image: redis}\n", "Ansible"),
         (

@@ -81,6 +81,11 @@ def test_batch(text: str, flag: str, value: object, tmp_path: Path) -> None:
         ),
         ("a.ps1", "foreach ($m in $ms) {\n  vllm serve $m\n}\n", "no command runs vLLM"),
         ("a.ps1", "vllm serve $($c.model)\n", "is worked out when the script runs"),
+        (
+            "a.ps1",
+            "$P = 8000\ndocker run -p $P:8000 vllm/vllm-openai:v0.30.0 --model a\n",
+            "put the name in braces",
+        ),
         ("a.bat", 'if "%X%"=="1" set M=org/b\nvllm serve %M%\n', "M has to be set: it is set by a condition"),
         ("a.bat", "if 1==1 (\n  set M=org/b\n)\nvllm serve %M%\n", "it is set in a branch (line 3)"),
         ("a.bat", 'vllm serve org/a --hf-overrides "{""a"":1}"\n', "two quotes within quotes"),
@@ -94,6 +99,12 @@ def test_what_is_not_worked_out(name: str, text: str, said: str, tmp_path: Path)
         read(tmp_path, name, text if name.endswith("ps1") else f"@echo off\n{text}")
 
     assert said in str(caught.value)
+
+
+def test_the_home_folder(tmp_path: Path) -> None:
+    """It is the one of whoever runs the gate."""
+    text = '@echo off\ndocker run -v "%USERPROFILE%\\.cache\\hf:/c" vllm/vllm-openai:v0.30.0 --model org/a\n'
+    assert read(tmp_path, "a.bat", text).profile.server.volumes == ["~/.cache/hf:/c"]
 
 
 def test_variables_of_a_branch(tmp_path: Path) -> None:
