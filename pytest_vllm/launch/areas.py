@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.causes import Cause
 from pytest_vllm.launch.phases import STARTED, STARTING
-from pytest_vllm.launch.raiser import library, passes
+from pytest_vllm.launch.raiser import PLUGIN, PYTHON, VLLM, library, passes, raiser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,17 +37,26 @@ _REQUEST = re.compile(r"/vllm/(?:entrypoints|renderers|tool_parsers|parser|reaso
 
 #: A sentence that refuses something: who raised it is not at fault, and says why itself.
 _REFUSES = re.compile(
-    r"\A[^\n]*\b(?:only (?:supports?|works?|accepts?|available|allowed|possible)"
-    r"|(?:not|un)(?: yet)? ?supported|(?:does|do|did) not support|not allowed|(?:is|are) required|requires? "
+    r"\A[^\n]*\b(?:only (?:supports?|supported|works?|accepts?|available|allowed|possible)"
+    r"|(?:not|un)(?: yet| currently)? ?supported|(?:does|do|did) not (?:yet |currently )?support|not allowed"
+    r"|(?:is|are) required|requires? |(?:is|are) not (?:available|enabled|installed)"
     r"|cannot be (?:used|combined|enabled|set)|must (?:not )?be (?:set|enabled))"
 )
 _REFUSAL = re.compile(r"^(?:ValueError|NotImplementedError)$")
+#: An assertion also guards what may never happen: of those, what does not exist here.
+_ASSERTED = re.compile(
+    r"\A[^\n]*\b(?:only supports?|(?:not|un)(?: yet| currently)? ?supported|(?:does|do) not (?:yet )?support"
+    r"|(?:is|are) not available)"
+)
 
 #: Programs that ask a server, or build a package: what they raise is not of a server.
 _CLIENT = re.compile(
     r"-packages/(?:openai|anthropic|litellm|langchain\w*|llama_index|ollama|aiohttp/client\w*|locust"
     r"|setuptools\w*|pip|pyproject_hooks)\b|/pip-install-|/setup\.py:"
 )
+
+#: Engines of others: their parts have the names that vLLM's have.
+_ELSEWHERE = re.compile(r"/(?:sglang|tensorrt_llm|lmdeploy|text_generation_server|llama_cpp|aphrodite)/")
 
 #: Raised by Python's own library when the machine, a file or a user is not as expected.
 _LIBRARY = re.compile(
@@ -90,13 +99,25 @@ def fault_in(errors: Iterable[Raised], phase: str) -> tuple[Raised, Cause] | Non
     one = next((one for one in own if _ENGINE.search(one.process)), own[0] if own else None)
     if one is None or _OUTSIDE.search(one.error) or _LIBRARY.search("".join(one.frames[-1:])):
         return None
-    if phase != STARTED and _REFUSAL.search(one.error) and _REFUSES.search(one.text):
+    if phase != STARTED and is_refusal(one):
         return None
-    if any(_CLIENT.search(frame) for frame in one.frames[-3:]):
+    if any(_CLIENT.search(frame) for frame in one.frames[-3:]) or _is_elsewhere(one):
         return None
     if phase == STARTED and (one.process.startswith("APIServer") or _of_a_request(one)):
         return None  # a request that it refused, or failed at: the server goes on
     return _named(one, phase)
+
+
+def is_refusal(one: Raised) -> bool:
+    """Whether an error is a sentence of vLLM's own that says what it does not do."""
+    asserted = one.error == "AssertionError" and _ASSERTED.search(one.text)
+    refused = _REFUSAL.search(one.error) and _REFUSES.search(one.text)
+    return bool(asserted or refused) and raiser(one.frames) in {VLLM, PLUGIN, PYTHON, ""}
+
+
+def _is_elsewhere(one: Raised) -> bool:
+    """Whether another engine raised it."""
+    return any(_ELSEWHERE.search(frame) for frame in one.frames) and not any(map(_OF_VLLM.search, one.frames))
 
 
 def _of_a_request(one: Raised) -> bool:

@@ -10,16 +10,19 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.launch.areas import fault_in
+from pytest_vllm.launch.areas import fault_in, is_refusal
 from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.causes import causes
-from pytest_vllm.launch.frontend import is_front_end_calm, without_requests
-from pytest_vllm.launch.kinds import Kind, kinds
+from pytest_vllm.launch.frontend import without_requests
+from pytest_vllm.launch.hangs import where_it_hangs
+from pytest_vllm.launch.kinds import kinds, of_kind
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
+from pytest_vllm.launch.phrases import by_broken, by_joined, by_mention, by_quotation, kind_of
 from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.launch.stray import is_remark, is_stray, stands_alone
 from pytest_vllm.launch.survived import without_survived
-from pytest_vllm.launch.tracebacks import Raised, is_frame, quoted, raised, root, within
+from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root
 from pytest_vllm.launch.words import Found, cause_in, matches, only_warns, telling
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_vllm.launch.protocol import Exit
 
 LAST_LINES = 20
-_AROUND, _BROKEN = 2, 4
+_AROUND = 2
 _WIDEST, _ALIKE = 400, 60
 
 
@@ -54,29 +57,64 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     every, survived = without_survived(raised(texts), texts)
     errors = quoted(every)
     hollow = {one.number for one in errors if one.hollow} | survived
+    strays = _strays(texts, errors, hollow)
+    texts = ["" if n in strays else text for n, text in enumerate(texts, 1)] if strays else texts
+    errors = [one for one in errors if one.number not in strays]
     found, firm = _by_words(texts, hollow)
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None
     if found is not None and firm:
-        return (_of_another(texts, errors, phase, found) if found.cause.follows else None) or found
-    quotations = [one for one, whole in zip(errors, every, strict=True) if one is not whole]
-    if words := _by_quotation(quotations):
+        other = _of_another(texts, errors, phase, found) if found.cause.follows else None
+        return other or _by_traceback(found, texts, errors, phase) or found
+    if words := by_quotation([one for one in errors if one not in every]):
         return words
-    kind = _by_kind(texts, errors, phase, hung=hung)
+    kind = _explained(texts, errors, _by_kind(texts, errors, phase, hung=hung))
+    if kind is not None and found is not None and _told_before(found, kind):
+        kind = None
+    if kind is None and found is not None and only_warns(found.line):
+        unknown = any(not one.wrapper and kind_of(one, "") is None for one in errors)
+        found = None if unknown or _went_on(texts, found.number) else found
+    if kind is None and found is None and phase != STARTED and not any(not one.aside for one in errors):
+        found = by_mention(texts)
+    return kind or found or by_broken(errors) or _by_area(texts, errors, phase) or _refused(errors, phase)
+
+
+def _strays(texts: Sequence[str], errors: Sequence[Raised], hollow: Container[int]) -> set[int]:
+    """Numbers of lines that name a cause and stopped nothing; not more than a log has of different ones."""
+    strays: set[int] = set()
+    left = texts
+    for _ in range(_MOST_STRAYS):
+        found, firm = _by_words(left, hollow)
+        if found is None or not (firm and is_stray(found.number, errors, texts)):
+            break
+        said = left[found.number - 1]
+        alike = (n for n, text in enumerate(left, 1) if text == said)
+        strays |= {n for n in alike if is_stray(n, errors, texts)}
+        left = ["" if n in strays else text for n, text in enumerate(texts, 1)]
+    return strays
+
+
+def _explained(texts: Sequence[str], errors: Sequence[Raised], kind: Found | None) -> Found | None:
+    """The kind, or what another line says of why it came to that."""
     if kind is not None and kind.cause.id == _UNBUILT:
         kind = _why_not_loaded(texts) or kind
     if kind is not None and kind.cause.id in _ABSENT:
         kind = _not_reached(texts[: kind.number]) or kind
     if kind is None or kind.cause.symptom:
-        kind = _by_joined(texts, errors, kind) or kind
-    if kind is not None and found is not None and _told_before(found, kind):
-        kind = None
-    if kind is None and found is not None and only_warns(found.line):
-        unknown = any(not one.wrapper and _kind_of(one, "") is None for one in errors)
-        found = None if unknown or _went_on(texts, found.number) else found
-    if kind is None and found is None and phase != STARTED and not any(not one.aside for one in errors):
-        found = _by_mention(texts)
-    return kind or found or _by_broken(errors) or _by_area(texts, errors, phase)
+        kind = by_joined(texts, errors, kind) or kind
+    return kind
+
+
+def _by_traceback(found: Found, texts: Sequence[str], errors: Sequence[Raised], phase: str) -> Found | None:
+    """What a traceback says for sure, where a line that belongs to none says something else."""
+    if not stands_alone(found.number, errors, texts):
+        return None
+    one = next((one for one in errors if not one.wrapper and one.frames), None)
+    words = cause_in(one.number, texts[one.number - 1]) if one else None
+    said = _narrowed(texts, words) if words else one and kind_of(one, phase)
+    if said is None or said.cause.symptom or said.cause.follows or said.cause.id == found.cause.id:
+        return None
+    return said
 
 
 def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, follower: Found) -> Found | None:
@@ -86,7 +124,7 @@ def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, foll
         if one.wrapper or one.process in {"", own}:
             continue
         said = cause_in(one.number, texts[one.number - 1])
-        kind = _narrowed(texts, said) if said else _kind_of(one, phase)
+        kind = _narrowed(texts, said) if said else kind_of(one, phase)
         if kind is not None and not kind.cause.follows:
             return kind
     return None
@@ -110,7 +148,7 @@ def _told_before(found: Found, kind: Found) -> bool:
 def _unknown_before(found: Found, errors: Sequence[Raised]) -> bool:
     """Whether something was raised before that nobody knows: what follows may follow from it."""
     before = (one for one in errors if one.number < found.number and not one.wrapper)
-    return any(_kind_of(one, "") is None and one.text not in found.line for one in before)
+    return any(kind_of(one, "") is None and one.text not in found.line for one in before)
 
 
 def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None, bool]:
@@ -129,10 +167,11 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None
     return symptom, False
 
 
-_UNBUILT = "build-incomplete"
-_MENTION = re.compile(
-    r"(?:^|[\s\]|>:(])(?P<error>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)): (?P<said>\S.*)"
+_MOST_STRAYS = 12
+_SENTENCE = (
+    "a part of vLLM refuses what it is asked for, with this model or on this machine: its sentence says what"
 )
+_UNBUILT, _REFUSED_SETTINGS = "build-incomplete", "settings-refused"
 _NOT_LOADED = re.compile(
     r"Failed to import (?:from )?vllm\.\w+\W+(?:with )?(?P<error>\w+Error)\([\"'](?P<why>.*)[\"'],?\)"
 )
@@ -160,7 +199,7 @@ def _narrowed(lines: Sequence[str], found: Found) -> Found:
         return said
     after = (one for one in raised(lines) if one.number >= found.number)
     one = next((one for one in after if one.number == found.number or _same(one, found)), None)
-    kind = _kind_of(one, "") if one else None
+    kind = kind_of(one, "") if one else None
     return kind if kind is not None and kind.cause.id.startswith(_NARROW) else found
 
 
@@ -172,8 +211,10 @@ def _same(one: Raised, found: Found) -> bool:
 
 def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung: bool) -> Found | None:
     unknown, found = False, None
+    whole = any(one.frames and not one.wrapper for one in errors)
     for one in errors:
-        kind = None if one.wrapper else _kind_of(one, phase)
+        bare = whole and not one.process and is_remark(one, lines)
+        kind = None if one.wrapper or bare else kind_of(one, phase)
         if kind is not None and not (unknown and kind.cause.follows):
             other = _of_another(lines, errors, phase, kind) if kind.cause.follows else None
             found = other or kind
@@ -184,45 +225,7 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
         said = None
     if found is None or (said is not None and said.number < found.number):
         found = said or found
-    return found or (_where_it_hangs(lines) if hung else None)
-
-
-def _by_quotation(errors: Sequence[Raised]) -> Found | None:
-    """A cause whose words only a wrapper quotes: its line begins with the wrapper's own."""
-    said = (cause_in(one.number, f"{one.error}: {one.text.partition(chr(10))[0]}") for one in errors)
-    return next((found for found in said if found), None)
-
-
-def _by_joined(lines: Sequence[str], errors: Sequence[Raised], kind: Found | None) -> Found | None:
-    """A cause whose words stand in the first sentence of an error that was broken into two lines."""
-    for one in errors:
-        said = one.text.partition("\n")[0]
-        asked = not one.wrapper and (kind is None or one.number == kind.number)
-        if asked and said not in lines[one.number - 1] and (found := cause_in(one.number, f"Error: {said}")):
-            return found
-    return None
-
-
-def _by_broken(errors: Sequence[Raised]) -> Found | None:
-    """A cause whose words a terminal, or a page, broke into several lines."""
-    for one in errors:
-        if not one.wrapper and "\n" in one.text:
-            whole = f"{one.error}: {' '.join(one.text.splitlines()[:_BROKEN])}"
-            if found := cause_in(one.number, whole):
-                return found
-    return None
-
-
-def _by_mention(lines: Sequence[str]) -> Found | None:
-    """A cause by an error that stands within a line, of a log that shows none where Python writes it."""
-    for number, line in telling(lines):
-        if (named := _MENTION.search(line)) is None or only_warns(line):
-            continue
-        one = Raised(number, "", named["error"], named["said"], ())
-        found = cause_in(number, f"{one.error}: {one.text}") or _kind_of(one, "")
-        if found is not None:
-            return replace(found, line=line)
-    return None
+    return found or (where_it_hangs(lines) if hung else None)
 
 
 def _why_not_loaded(lines: Sequence[str]) -> Found | None:
@@ -231,7 +234,7 @@ def _why_not_loaded(lines: Sequence[str]) -> Found | None:
         if (failed := _NOT_LOADED.search(line)) is None:
             continue
         one = Raised(number, "", failed["error"], failed["why"], ())
-        found = cause_in(number, f"{one.error}: {one.text}") or _kind_of(one, "")
+        found = cause_in(number, f"{one.error}: {one.text}") or kind_of(one, "")
         if found is not None and found.cause.id != _UNBUILT:
             return replace(found, line=line)
     return None
@@ -252,6 +255,15 @@ def _by_area(lines: Sequence[str], errors: Sequence[Raised], phase: str) -> Foun
     return Found(cause, one.number, lines[one.number - 1], cause.means, cause.tries)
 
 
+def _refused(errors: Sequence[Raised], phase: str) -> Found | None:
+    """A sentence of vLLM's own that says what it does not do: that is the reason, whatever it is about."""
+    one = next((one for one in errors if not one.wrapper), None)
+    if one is None or phase == STARTED or not is_refusal(one):
+        return None
+    said = one.text.partition("\n")[0]
+    return replace(by_id(_REFUSED_SETTINGS), number=one.number, line=f"{one.error}: {said}", means=_SENTENCE)
+
+
 def _by_line(lines: Sequence[str]) -> Found | None:
     """A kind that single lines tell, what a program says that raises nothing."""
     bare = [unprefixed(line) for line in lines]
@@ -259,53 +271,11 @@ def _by_line(lines: Sequence[str]) -> Found | None:
         if kind.line is not None:
             number = next((n for n, line in enumerate(bare, 1) if kind.line.search(line)), 0)
             if number:
-                return _of(kind, number, lines[number - 1])
+                return of_kind(kind, number, lines[number - 1])
     return None
-
-
-def _kind_of(one: Raised, phase: str) -> Found | None:
-    told = within(one)
-    kind = next((kind for kind in kinds() if told and kind.sure and kind.fits(told, phase)), None)
-    kind = kind or next((kind for kind in kinds() if kind.fits(one, phase)), None)
-    if kind is None:
-        return None
-    said = one.text.partition("\n")[0]
-    return _of(kind, one.number, f"{one.error}: {said}" if said else one.error)
 
 
 _SERVES = re.compile(r'\S+:\d+ - "(?:GET|POST) /\S* HTTP/[\d.]+" \d{3}|Avg generation throughput: [\d.]+')
-#: A log that ends in a traceback was cut there: what it ends with does not hang.
-_CUT = 3
-_TOGETHER = "collective-hang"
-_SIZE = re.compile(r"\bworld[_ ]size[= ](\d+)|\bn[rR]anks (\d+)")
-#: Where something failed nothing hangs.
-_FAILS = re.compile(r"(?:Error|Exception)\b|\b[Ff]ailed\b|\bNo such file\b|\bnot found\b|\babort(?:ed|ing)\b")
-#: Lines that show the whole configuration: its words say nothing of what runs.
-_SHOWS = re.compile(r"Initializing an? (?:V\d )?LLM engine|non-default args|\bargs: Namespace")
-
-
-def _where_it_hangs(lines: Sequence[str]) -> Found | None:
-    ends = (
-        (n, text) for n, text in reversed(list(enumerate(lines, 1))) if text and not is_front_end_calm(text)
-    )
-    number, line = next(ends, (0, ""))
-    line = "" if _SHOWS.search(line) or _FAILS.search(line) or len(line) > _WIDEST else line
-    line = "" if any(is_frame(text) for text in lines[max(0, number - _CUT) : number]) else line
-    for kind in kinds():
-        if kind.hung is not None and kind.hung.search(line):
-            alone = kind.cause.id == _TOGETHER and _is_alone(lines)
-            return None if alone else _of(kind, number, line)
-    return None
-
-
-def _is_alone(lines: Sequence[str]) -> bool:
-    """Whether the only rank says so: there is nobody whom it could wait for."""
-    sizes = [int(found[1] or found[2]) for line in lines for found in _SIZE.finditer(line)]
-    return bool(sizes) and max(sizes) == 1
-
-
-def _of(kind: Kind, number: int, line: str) -> Found:
-    return Found(kind.cause, number, line, kind.cause.means, kind.cause.tries)
 
 
 def phase_of(lines: Iterable[str]) -> str:
@@ -358,7 +328,8 @@ def daemon_error(what: str, words: str, *, means: str = "", try_: tuple[str, ...
 
 def by_id(name: str) -> Found:
     """A cause that no line shows, such as one that the exit status tells."""
-    cause = next(cause for cause in causes() if cause.id == name)
+    known = (*causes(), *(kind.cause for kind in kinds()))
+    cause = next(cause for cause in known if cause.id == name)
     return Found(cause, 0, "", cause.means, cause.tries)
 
 

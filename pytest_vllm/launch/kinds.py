@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.causes import Cause
 from pytest_vllm.launch.raiser import PLUGIN, VLLM, raiser
+from pytest_vllm.launch.words import Found
 
 if TYPE_CHECKING:
     from pytest_vllm.launch.tracebacks import Raised
@@ -93,3 +94,8 @@ def _kind(row: dict[str, Any]) -> Kind:
     )
     sure, deep = bool(row.get("sure")), bool(row.get("deep"))
     return Kind(cause, error, frame, text, phase, line, hung, sure, row.get("own"), deep)
+
+
+def of_kind(kind: Kind, number: int, line: str) -> Found:
+    """A kind with the line that shows it."""
+    return Found(kind.cause, number, line, kind.cause.means, kind.cause.tries)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.launch.carriers import begins, carriers, foreign
 from pytest_vllm.launch.digest import digest
 from pytest_vllm.launch.folded import unfolded, upwards
+from pytest_vllm.launch.framed import framed
 from pytest_vllm.launch.spellings import spelt, unnumbered
 from pytest_vllm.launch.wrapped import unwrapped
 
@@ -110,7 +111,12 @@ def spread(lines: Sequence[str]) -> list[tuple[int, str]]:
         records = [(number, [inner.sub("", text, count=1) for text in texts]) for number, texts in records]
     if upwards([text for _, texts in records for text in texts], owner):
         records.reverse()
-    return [(number, _bounded(text)) for number, texts in records for text in texts]
+    said = [(number, text, unprefixed(text)) for number, texts in records for text in texts]
+    bare = framed([one for _, _, one in said])
+    return [
+        (number, _bounded(text.removesuffix(one) + new))
+        for (number, text, one), new in zip(said, bare, strict=True)
+    ]
 
 
 def _bounded(text: str) -> str:

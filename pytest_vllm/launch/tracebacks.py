@@ -36,7 +36,7 @@ _HANDED_OVER = re.compile(r"/concurrent/futures/_base\.py:__get_result$")
 _ASIDE = re.compile(r"^Exception (?:in thread (?!.*\(process_)|ignored in\b)")
 #: What runs while Python ends, or an object is thrown away.
 _TIDYING = re.compile(r"/weakref\.py:_exitfunc$|/atexit\b|:(?:__del__|_python_exit|_exit_function)$")
-_FOLLOWING = 12
+_FOLLOWING, _SOON = 12, 3
 #: Pydantic's first line says nothing; the second is the error of who was asked.
 _REFUSED = "validation error"
 _QUOTES = re.compile(
@@ -75,6 +75,8 @@ _PROGRAM = re.compile(
     r"(?:nvcc|ptxas|cicc|ninja|gcc|g\+\+|cc1plus|clang\S*|hipcc|ld|collect2|cmake|make)(?: \w+)?\s*:|FAILED: "
     r"|\S+\.(?:cuh?|c|cc|cpp|h|hpp|py)(?:\(\d+\)|:\d+(?::\d+)?): (?:fatal )?error"
 )
+#: Where an actor was that raised it, before its own words.
+_CARRIED = re.compile(r"^\[address=[^\]]*\] ")
 #: The error of a worker that whoever asked it quotes without raising it.
 _QUOTED = re.compile(r"^Worker failed with error ['\"](?=\w+(?:Error|Exception): )")
 #: A traceback that is logged calmly was handled.
@@ -118,7 +120,7 @@ class Raised:
 def raised(lines: Sequence[str]) -> list[Raised]:
     """Every exception that a log names, in the order of its lines (as `logtext.plain` gives them)."""
     frames: dict[str, list[str]] = {}
-    aside: set[str] = set()
+    aside: dict[str, int] = {}
     found: list[Raised] = []
     for number, line in enumerate(lines, 1):
         process, text = owner(line), _QUOTED.sub("", unprefixed(line))
@@ -127,17 +129,19 @@ def raised(lines: Sequence[str]) -> list[Raised]:
         if frame := _FRAME.match(text):
             frames.setdefault(process, []).append(f"{located(frame[1])}:{frame[2]}")
         elif _ASIDE.match(text):
-            aside.add(process)
+            aside[process] = number
         elif watched := _WATCHED.search(text):
             found.append(Raised(number, process, "DistBackendError", watched["said"], ()))
         elif error := _ERROR.match(text):
-            said = _whole([error[2] or "", *_rest(lines, number, process)])
+            said = _whole([_CARRIED.sub("", error[2] or ""), *_rest(lines, number, process)])
             raising = tuple(frames.pop(process, ()))
             tidying = any(_TIDYING.search(frame) for frame in raising[:2])
             found.append(Raised(number, process, error[1], said, raising, process in aside or tidying))
-            aside.discard(process)
+            aside.pop(process, None)
         elif text.startswith("Traceback (most recent call last)"):
             frames[process] = []
+        elif process in aside and not frames.get(process) and number - aside[process] > _SOON:
+            del aside[process]  # it said no more than that
     return found
 
 

@@ -124,10 +124,12 @@ def test_the_table() -> None:
 
 
 def test_a_refusal_is_no_fault_of_who_wrote_it() -> None:
-    """It says its reason itself; one of a running server, or a bare one, is a fault."""
+    """It says its reason itself, and that is quoted; one of a running server, or a bare one, is a fault."""
     refusal = "ValueError: tiered caches are required to have two levels"
     begin = ["(APIServer pid=3) INFO:     Application startup complete."]
 
-    assert diagnose(trace("/v/vllm/v1/worker/r.py", error=refusal)).sure is Sure.UNKNOWN
+    refused = diagnose(trace("/v/vllm/v1/worker/r.py", error=refusal))
+    assert (refused.sure, refused.cause) == (Sure.LIKELY, "settings-refused")
+    assert refusal in refused.quoted[0][1]
     assert diagnose([*begin, *trace("/v/vllm/v1/worker/r.py", error=refusal)]).cause == "fault-in-runner"
     assert diagnose(trace("/v/vllm/v1/worker/r.py", error="ValueError: 3")).cause == "fault-in-runner"
