@@ -110,8 +110,10 @@ def _by_traceback(found: Found, texts: Sequence[str], errors: Sequence[Raised], 
     if not stands_alone(found.number, errors, texts):
         return None
     one = next((one for one in errors if not one.wrapper and one.frames), None)
-    words = cause_in(one.number, texts[one.number - 1]) if one else None
-    said = _narrowed(texts, words) if words else one and kind_of(one, phase)
+    if one is None:
+        return None
+    words = cause_in(one.number, texts[one.number - 1])
+    said = _narrowed(texts, words) if words else kind_of(one, phase)
     if said is None or said.cause.symptom or said.cause.follows or said.cause.id == found.cause.id:
         return None
     return said
