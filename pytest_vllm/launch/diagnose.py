@@ -100,9 +100,20 @@ def _explained(texts: Sequence[str], errors: Sequence[Raised], kind: Found | Non
         kind = _why_not_loaded(texts) or kind
     if kind is not None and kind.cause.id in _ABSENT:
         kind = _not_reached(texts[: kind.number]) or kind
+    if kind is not None and kind.cause.id.startswith(_NARROW[1]):
+        kind = _swallowed(texts[: kind.number]) or kind
     if kind is None or kind.cause.symptom:
         kind = by_joined(texts, errors, kind) or kind
     return kind
+
+
+def _swallowed(lines: Sequence[str]) -> Found | None:
+    """Why a GPU is taken for an older one: what it is could not be read, which a line before says."""
+    for number, line in enumerate(lines, 1):
+        if failed := _NOT_READ.search(line):
+            found = kind_of(Raised(number, "", "RuntimeError", failed["why"], ()), "")
+            return found and replace(found, line=line)
+    return None
 
 
 def _by_traceback(found: Found, texts: Sequence[str], errors: Sequence[Raised], phase: str) -> Found | None:
@@ -177,6 +188,8 @@ _UNBUILT, _REFUSED_SETTINGS = "build-incomplete", "settings-refused"
 _NOT_LOADED = re.compile(
     r"Failed to import (?:from )?vllm\.\w+\W+(?:with )?(?P<error>\w+Error)\([\"'](?P<why>.*)[\"'],?\)"
 )
+
+_NOT_READ = re.compile(r"Failed to get device capability: (?P<why>.+)")
 
 #: What the hub would have brought, had it been reached; an answer such as 404 or 429 is none of this.
 _ABSENT = frozenset({"model-files-missing", "model-missing"})
