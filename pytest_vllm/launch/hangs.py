@@ -29,7 +29,7 @@ _SHOWS = re.compile(r"Initializing an? (?:V\d )?LLM engine|non-default args|\bar
 
 def where_it_hangs(lines: Sequence[str]) -> Found | None:
     """The kind that the last line of a log tells; None when it tells none, or something failed there."""
-    ran = any(speaks(line) for line in lines)
+    ran = any(speaks(line) and not is_front_end_calm(line) for line in lines)
     ends = (
         (n, text)
         for n, text in reversed(list(enumerate(lines, 1)))
