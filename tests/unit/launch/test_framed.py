@@ -1,4 +1,4 @@
-"""Tracebacks as Rich, IPython, notebooks, pytest and loguru write them are read as Python's own."""
+"""Tracebacks as Rich, IPython, notebooks, pytest, loguru and people write them are read as Python's own."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ FORMS = {
         f"│ {OWN}:12 in schedule                                                       │",
         "╰────────────────────────────────────────────────────────────────────────────╯",
     ],
+    "a person": [f".../{LIBRARY[3:]}, run -> step", f"{OWN}:12, schedule", f"    {SOURCE[:5]} x"],
+    "a person's columns": [f"{LIBRARY}:88  step", f"{OWN}:12  schedule", "  last()"],
     "loguru": [
         f'> File "{LIBRARY}", line 88, in step',
         f"    {SOURCE}",
