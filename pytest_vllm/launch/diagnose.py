@@ -20,7 +20,7 @@ from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.phrases import by_broken, by_joined, by_mention, by_quotation, kind_of
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.launch.stray import is_remark, is_stray, stands_alone
+from pytest_vllm.launch.stray import got_over, is_remark, stands_alone
 from pytest_vllm.launch.survived import without_survived
 from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root
 from pytest_vllm.launch.words import Found, cause_in, matches, only_warns, telling
@@ -80,18 +80,18 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
 
 
 def _strays(texts: Sequence[str], errors: Sequence[Raised], hollow: Container[int]) -> set[int]:
-    """Numbers of lines that name a cause and stopped nothing; not more than a log has of different ones."""
-    strays: set[int] = set()
-    left = texts
-    for _ in range(_MOST_STRAYS):
-        found, firm = _by_words(left, hollow)
-        if found is None or not (firm and is_stray(found.number, errors, texts)):
-            break
-        said = left[found.number - 1]
-        alike = (n for n, text in enumerate(left, 1) if text == said)
-        strays |= {n for n in alike if is_stray(n, errors, texts)}
-        left = ["" if n in strays else text for n, text in enumerate(texts, 1)]
-    return strays
+    """Numbers of lines that name a cause, belong to no error, and were got over: they stopped nothing."""
+    until = got_over(errors, texts)
+    ran = any(speaks(line) for line in texts)
+    said = (
+        n for n, line in telling(texts[: max(0, until - 1)]) if n not in hollow and _names(n, line, ran=ran)
+    )
+    return {n for n in said if stands_alone(n, errors, texts)}
+
+
+def _names(number: int, line: str, *, ran: bool) -> bool:
+    """Whether a line has the words of a cause, and does not only warn."""
+    return not only_warns(line) and any(not found.cause.symptom for found in matches(number, line, ran=ran))
 
 
 def _explained(texts: Sequence[str], errors: Sequence[Raised], kind: Found | None) -> Found | None:
@@ -180,7 +180,6 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None
     return symptom, False
 
 
-_MOST_STRAYS = 12
 _SENTENCE = (
     "a part of vLLM refuses what it is asked for, with this model or on this machine: its sentence says what"
 )

@@ -13,27 +13,25 @@ if TYPE_CHECKING:
     from pytest_vllm.launch.tracebacks import Raised
 
 
-def is_stray(number: int, errors: Sequence[Raised], texts: Sequence[str]) -> bool:
-    """Whether a line is of no error, the start came further behind it, and another error ended it.
+def got_over(errors: Sequence[Raised], texts: Sequence[str]) -> int:
+    """Number of the last line, before the last error, in which the start came further; 0 when there is none.
 
     Args:
-        number: of the line, from 1.
         errors: what the log raises, in its order.
         texts: the log, as `logtext.spread` gives it.
     """
-    if not stands_alone(number, errors, texts):
-        return False
-    far = _furthest(texts[:number])
-    further = next(
-        (n for n, text in enumerate(texts[number:], number + 1) if _phase(text) > far),
-        0,
-    )
-    return bool(further) and any(one.number > further and not one.wrapper for one in errors)
+    last = max((one.number for one in errors if not one.wrapper), default=0)
+    far = further = 0
+    for number, text in enumerate(texts[:last], 1):
+        step = step_of(text)
+        if step is not None and ORDER.index(step.phase) > far:
+            far, further = ORDER.index(step.phase), number
+    return further
 
 
 def stands_alone(number: int, errors: Sequence[Raised], texts: Sequence[str]) -> bool:
     """Whether a line is no part of an error's own words; an error in a line alone is one of those."""
-    return not any(_covers(one, number, texts) for one in errors if not is_remark(one, texts))
+    return not any(_covers(one, number, texts) and not is_remark(one, texts) for one in errors)
 
 
 def is_remark(one: Raised, texts: Sequence[str]) -> bool:
@@ -44,15 +42,6 @@ def is_remark(one: Raised, texts: Sequence[str]) -> bool:
 
 def _covers(one: Raised, number: int, texts: Sequence[str]) -> bool:
     """Whether a line names an error, or is of its message."""
-    if not one.number <= number <= one.number + len(one.text.split("\n")) + 1:
+    if not one.number <= number <= one.number + one.text.count("\n") + 2:
         return False
     return number == one.number or unprefixed(texts[number - 1]) in one.text
-
-
-def _furthest(texts: Sequence[str]) -> int:
-    return max((_phase(text) for text in texts), default=0)
-
-
-def _phase(text: str) -> int:
-    step = step_of(text)
-    return ORDER.index(step.phase) if step else 0
