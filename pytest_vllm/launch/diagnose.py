@@ -54,19 +54,17 @@ def root_cause(lines: Sequence[str], *, hung: bool = False, phase: str = "") -> 
 def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found | None:
     """As `root_cause`, of lines as `logtext.spread` gives them."""
     texts = without_requests(texts) if phase == STARTED else texts
+    texts = _without_strays(texts)
     every, survived = without_survived(raised(texts), texts)
     errors = quoted(every)
     hollow = {one.number for one in errors if one.hollow} | survived
-    strays = _strays(texts, errors, hollow)
-    texts = ["" if n in strays else text for n, text in enumerate(texts, 1)] if strays else texts
-    errors = [one for one in errors if one.number not in strays]
     found, firm = _by_words(texts, hollow)
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None
     if found is not None and firm:
         other = _of_another(texts, errors, phase, found) if found.cause.follows else None
         return other or _by_traceback(found, texts, errors, phase) or found
-    if words := by_quotation([one for one in errors if one not in every]):
+    if words := by_quotation([one for one, whole in zip(errors, every, strict=True) if one is not whole]):
         return words
     kind = _explained(texts, errors, _by_kind(texts, errors, phase, hung=hung))
     if kind is not None and found is not None and _told_before(found, kind):
@@ -79,14 +77,16 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     return kind or found or by_broken(errors) or _by_area(texts, errors, phase) or _refused(errors, phase)
 
 
-def _strays(texts: Sequence[str], errors: Sequence[Raised], hollow: Container[int]) -> set[int]:
-    """Numbers of lines that name a cause, belong to no error, and were got over: they stopped nothing."""
+def _without_strays(texts: Sequence[str]) -> Sequence[str]:
+    """The lines, without those that name a cause, belong to no error, and were got over."""
+    errors = raised(texts)
     until = got_over(errors, texts)
+    if not until:
+        return texts
     ran = any(speaks(line) for line in texts)
-    said = (
-        n for n, line in telling(texts[: max(0, until - 1)]) if n not in hollow and _names(n, line, ran=ran)
-    )
-    return {n for n in said if stands_alone(n, errors, texts)}
+    said = (n for n, line in telling(texts[: until - 1]) if _names(n, line, ran=ran))
+    strays = {n for n in said if stands_alone(n, errors, texts)}
+    return ["" if n in strays else text for n, text in enumerate(texts, 1)] if strays else texts
 
 
 def _names(number: int, line: str, *, ran: bool) -> bool:
