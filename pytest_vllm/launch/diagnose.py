@@ -100,7 +100,7 @@ def _explained(texts: Sequence[str], errors: Sequence[Raised], kind: Found | Non
         kind = _why_not_loaded(texts) or kind
     if kind is not None and kind.cause.id in _ABSENT:
         kind = _not_reached(texts[: kind.number]) or kind
-    if kind is not None and kind.cause.id.startswith(_NARROW[1]):
+    if kind is not None and kind.cause.id.startswith(_NARROW[1]) and _ASKS in kind.line:
         kind = _swallowed(texts[: kind.number]) or kind
     if kind is None or kind.cause.symptom:
         kind = by_joined(texts, errors, kind) or kind
@@ -188,6 +188,8 @@ _NOT_LOADED = re.compile(
     r"Failed to import (?:from )?vllm\.\w+\W+(?:with )?(?P<error>\w+Error)\([\"'](?P<why>.*)[\"'],?\)"
 )
 
+#: FlashInfer goes on without what it could not read of the GPU, and refuses it later.
+_ASKS = "FlashInfer requires GPUs"
 _NOT_READ = re.compile(r"Failed to get device capability: (?P<why>.+)")
 
 #: What the hub would have brought, had it been reached; an answer such as 404 or 429 is none of this.

@@ -66,3 +66,13 @@ def test_ignored_once_is_not_ignored_for_good() -> None:
     said = ["Exception ignored in: <function f>", LOADS, LOADS, LOADS, LOADS]
 
     assert diagnose([*said, *died("ZeroDivisionError: division by zero")]).cause == "fault-in-runner"
+
+
+def test_what_flashinfer_could_not_read() -> None:
+    """It is why FlashInfer refuses the GPU, and not why another library does."""
+    said = "(EngineCore pid=7) Failed to get device capability: SM 12.x requires CUDA >= 12.9."
+    refused = "RuntimeError: FlashInfer requires GPUs with sm75 or higher"
+    other = "NotImplementedError: FlashAttention does not support fp8 kv-cache on this device."
+
+    assert diagnose([said, *died(refused)]).cause == "compiler-too-old"
+    assert diagnose([said, *died(other)]).cause == diagnose(died(other)).cause
