@@ -12,6 +12,8 @@ from pytest_vllm import Case, Metrics, Recording, Request, Server, cases, exchan
 #: Tokens that any vocabulary of 1,200 entries has and that are neither bytes nor special tokens.
 FIRST, LAST = 1100, 1150
 TOKENS = 6
+#: Tokens of answers that are compared: what the cache holds may be wrong later in a text only.
+COMPARED = 24
 #: Blocks that a repeated prompt fills, and what is left over for none.
 BLOCKS, REST = 3, 5
 #: The block size that prompts are made for when the server tells none, and the largest one worth trying.
@@ -33,10 +35,16 @@ def fresh(length: int) -> list[int]:
     return [FIRST + secrets.randbelow(LAST - FIRST) for _ in range(length)]
 
 
-def asked(server: Server, prompt: list[int], **params: Any) -> Request:
+def asked(server: Server, prompt: list[int], tokens: int = TOKENS, **params: Any) -> Request:
     """A short greedy completion of these tokens, with what else was likely."""
     scores = {"logprobs": 3, "return_tokens_as_token_ids": True} if server.can("logprobs") else {}
-    return server.completion(prompt, max_tokens=TOKENS, ignore_eos=True, **scores, **params)
+    return server.completion(prompt, max_tokens=tokens, ignore_eos=True, **scores, **params)
+
+
+def compared(server: Server, prompt: list[int], **params: Any) -> Request:
+    """The same, longer where the context has room."""
+    room = (server.max_model_len or 4096) - len(prompt)
+    return asked(server, prompt, COMPARED if room >= COMPARED else TOKENS, **params)
 
 
 def prompt_of(recording: Recording) -> list[int]:
@@ -54,7 +62,7 @@ def cache_config(server: Server) -> Request:
 def cache_cold(server: Server, cache_config: Recording) -> Request:
     """A prompt of three blocks and a few tokens that was never sent before."""
     size = min(block_size(cache_config.text) or USUAL, LARGEST)
-    return asked(server, fresh(BLOCKS * size + REST))
+    return compared(server, fresh(BLOCKS * size + REST))
 
 
 @exchange("cache.other", metrics=True)
@@ -67,13 +75,13 @@ def cache_other(server: Server, cache_cold: Recording) -> Request:
 def cache_warm(server: Server, cache_cold: Recording, cache_other: Recording) -> Request:
     """The first prompt again."""
     del cache_other
-    return asked(server, prompt_of(cache_cold))
+    return compared(server, prompt_of(cache_cold))
 
 
 @exchange("cache.again", metrics=True)
 def cache_again(server: Server, cache_warm: Recording) -> Request:
     """And once more."""
-    return asked(server, prompt_of(cache_warm))
+    return compared(server, prompt_of(cache_warm))
 
 
 @exchange("cache.longer", metrics=True)
@@ -103,7 +111,7 @@ def cache_salted(server: Server, cache_again: Recording) -> Request:
 def cache_beside(server: Server, cache_again: Recording, cache_round: Case) -> Request:
     """The same prompt, asked for by several at once."""
     del cache_round
-    return asked(server, prompt_of(cache_again))
+    return compared(server, prompt_of(cache_again))
 
 
 # What follows counts by `cached_tokens` of the usage, so that it needs no idle server and runs beside others.
@@ -180,13 +188,13 @@ def cache_stopped(server: Server, cache_again: Recording) -> Request:
     """A prompt that is in the cache, its answer ended by a stop string: what it began with before."""
     said = str(cache_again.ok["choices"][0]["text"]).strip()
     only_if(said, "its answer holds no text")
-    return asked(server, prompt_of(cache_again), stop=[said[:2]])
+    return compared(server, prompt_of(cache_again), stop=[said[:2]])
 
 
 @exchange("cache.after-stop", alone=True)
 def cache_after_stop(server: Server, cache_stopped: Recording) -> Request:
     """The same prompt without a stop string."""
-    return asked(server, prompt_of(cache_stopped))
+    return compared(server, prompt_of(cache_stopped))
 
 
 #: Tokens that a server reads in one step by default, and the most for which a prompt of several is asked.
@@ -199,7 +207,7 @@ def cache_steps_begin(server: Server) -> Request:
     told = str(server.args.get("max-num-batched-tokens") or STEP)
     step = int(told) if told.isdigit() else STEP
     only_if(step <= MOST, f"a prompt of more than {step} tokens is not sent here")
-    longest = step // 8 * 10 + TOKENS
+    longest = step // 8 * 10 + COMPARED
     only_if((server.max_model_len or 0) >= longest, f"needs a context of {longest} tokens")
     return server.completion(fresh(step // 8 * 7), max_tokens=1)
 
@@ -208,11 +216,11 @@ def cache_steps_begin(server: Server) -> Request:
 def cache_steps_warm(server: Server, cache_steps_begin: Recording) -> Request:
     """The same with more behind it: the cache has the beginning, and the rest is read in one step too."""
     prompt = prompt_of(cache_steps_begin)
-    return asked(server, [*prompt, *fresh(len(prompt) // 7 * 3)])
+    return compared(server, [*prompt, *fresh(len(prompt) // 7 * 3)])
 
 
 @exchange("cache.steps-cold")
 def cache_steps_cold(server: Server, cache_steps_warm: Recording) -> Request:
     """The whole prompt under a salt of its own: nothing of it is found, it is read in several steps."""
     only_if(server.at_least("0.10.0"), "before 0.10 a completion takes no `cache_salt`")
-    return asked(server, prompt_of(cache_steps_warm), cache_salt=secrets.token_hex(8))
+    return compared(server, prompt_of(cache_steps_warm), cache_salt=secrets.token_hex(8))

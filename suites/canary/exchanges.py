@@ -76,10 +76,14 @@ def canary_masked(server: Server, canary_lane: Case, canary_colours: Recording) 
 
 @exchange("canary.long")
 def canary_long(server: Server, canary_colours: Recording) -> Request:
-    """A prompt of more than half the context, as far as that is affordable, beside short ones."""
+    """A stream behind more than half the context, as far as that is affordable, beside short ones."""
     ids = canary_colours.ok["tokens"]
     length = min(int(0.6 * (server.max_model_len or LONGEST)), LONGEST)
-    return server.completion((ids * (length // len(ids) + 1))[:length], max_tokens=2)
+    every = {"include_usage": True, "continuous_usage_stats": True}
+    streams: dict[str, Any] = {"stream": True, "stream_options": every} if server.can("stream") else {}
+    return server.completion(
+        (ids * (length // len(ids) + 1))[:length], max_tokens=2, ignore_eos=True, **streams
+    )
 
 
 @exchange("canary.story")

@@ -41,6 +41,8 @@ def test_long(canary_long: Recording) -> None:
     assert canary_long.status == 200, (
         f"a prompt of {length} tokens: {canary_long.status or canary_long.error}: {canary_long.text[:200]}"
     )
+    broken = [part["error"] for part in canary_long.bodies if part.get("error")]
+    assert not broken, f"a prompt of {length} tokens: {str(broken[0])[:200]}"
 
 
 @check("canary.needle.foreign", MUST, spec=MIXED, needs=["chat"], exchanges=["canary.needle"])

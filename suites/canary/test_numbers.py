@@ -27,6 +27,16 @@ def test_sampled(canary_hot: Recording) -> None:
     assert len(set(tokens)) > 3, f"{len(tokens)} tokens are {sorted(set(tokens))}"
 
 
+@check("canary.varied.unscaled", MUST, spec="fault:vllm-project/vllm/issues/9453", needs=NEEDS)
+def test_unscaled(canary_hot: Recording, canary_greedy: Recording, vllm_server: Server) -> None:
+    """A temperature does not change the log probability of the likeliest first token."""
+    mode = str(vllm_server.args.get("logprobs-mode", "")) if vllm_server.args else "unknown"
+    only_if(mode in ("", "raw_logprobs"), f"log probabilities are made as --logprobs-mode says: {mode}")
+    hot, plain = (max(_logprobs(one)["top_logprobs"][0].values()) for one in (canary_hot, canary_greedy))
+
+    assert abs(hot - plain) <= TIE, f"{hot:.2f} at temperature 2, {plain:.2f} at 0"
+
+
 @check("canary.varied.greedy", MUST, spec=DEGENERATE, needs=NEEDS)
 def test_greedy(canary_greedy: Recording, vllm_server: Server) -> None:
     """Not every token of a greedy text is the same with the same log probability."""

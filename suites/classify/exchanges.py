@@ -11,6 +11,8 @@ BAD = "A terrible, slow and useless film, I hated it."
 PLAIN = "The film lasts two hours."
 LONG = f"{GOOD} {' '.join(f'Scene {number} shows the harbour again.' for number in range(1, 16))}"
 TEXTS = (GOOD, LONG, BAD, PLAIN, GOOD)
+#: How often they stand in a large batch.
+TIMES = 7
 
 
 def classed(server: Server, given: Any, **more: Any) -> Request:
@@ -32,8 +34,8 @@ def classify_batch(server: Server) -> Request:
 
 @exchange("classify.reversed")
 def classify_reversed(server: Server) -> Request:
-    """The same in reverse."""
-    return classed(server, list(reversed(TEXTS)))
+    """The same in reverse, several times over: a large batch."""
+    return classed(server, [*reversed(TEXTS)] * TIMES)
 
 
 @exchange("classify.probable")

@@ -14,6 +14,10 @@ OTHER = "Quarterly tax forms are due in April."
 LONG = " ".join(f"Chapter {number}: the river rose again in spring." for number in range(1, 13))
 LETTERS = "naïve żółć 東京 😀 नम"
 TEXTS = (SHORT, LONG, OTHER, LETTERS, SHORT, LIKE)
+#: How often they stand in a large batch.
+TIMES = 6
+#: A context up to which a text that fills it is cheap on any server.
+CHEAP = 9000
 
 QUERY = "Where does the cat sleep?"
 DOCUMENTS = (OTHER, "Iron melts at 1538 degrees.", "The cat sleeps on the sofa.", "Rivers rise in spring.")
@@ -73,8 +77,8 @@ def embeddings_uncut(server: Server) -> Request:
 
 @exchange("embeddings.reversed")
 def embeddings_reversed(server: Server) -> Request:
-    """The same in reverse."""
-    return embed(server, list(reversed(TEXTS)))
+    """The same in reverse, several times over: a large batch."""
+    return embed(server, [*reversed(TEXTS)] * TIMES)
 
 
 @exchange("embeddings.base64")
@@ -99,6 +103,14 @@ def embeddings_tokens(server: Server) -> Request:
 def embeddings_ids(server: Server, embeddings_tokens: Recording) -> Request:
     """A text as its token ids."""
     return embed(server, embeddings_tokens.ok["tokens"])
+
+
+@exchange("embeddings.brim")
+def embeddings_brim(server: Server, embeddings_tokens: Recording) -> Request:
+    """A text that fills the context to its last token, where that is cheap."""
+    room, ids = server.max_model_len or 0, embeddings_tokens.ok["tokens"]
+    only_if(0 < room <= CHEAP, f"a text of {room or 'unknown'} tokens is not sent")
+    return embed(server, (ids * (room // len(ids) + 1))[:room])
 
 
 @exchange("embeddings.narrow")

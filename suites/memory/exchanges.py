@@ -55,7 +55,9 @@ def memory_longest(server: Server, memory_finished: Recording) -> Request:
     del memory_finished
     longest = (server.max_model_len or 0) - 1
     tokens = longest if 0 < longest < CHEAP else len(fitting(server))
-    return server.completion([1100 + number % 50 for number in range(tokens)], max_tokens=1, ignore_eos=True)
+    scored = {"logprobs": 2} if server.can("logprobs") else {}
+    prompt = [1100 + number % 50 for number in range(tokens)]
+    return server.completion(prompt, max_tokens=1, ignore_eos=True, **scored)
 
 
 @exchange("memory.refused", metrics=True)

@@ -9,7 +9,7 @@ from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_i
 from .answers import CHAT, COMPLETIONS, RESPONSES, answer_of, answers
 from .apis import listed_in, response_objects
 from .test_texts import SPECIAL, TORN
-from .ties import SAME
+from .ties import SAME, bent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: How tokens are written where their ids were asked for instead.
 BY_ID = "token_id:"
+#: The best of three million tokens is likelier than this.
+LEAST = -15.0
 
 
 @check("oracle.listed.value", MUST, spec="fault:vllm-project/vllm/pull/29216", exchanges=["*"])
@@ -62,6 +64,39 @@ def test_joined(vllm_recordings: Recordings) -> None:
     wrong = [f"{one.key}: {fault}" for one, choice in rows if (fault := _apart(one, choice))]
 
     assert not wrong, listed(wrong)
+
+
+@check("oracle.listed.likely", MUST, spec="fault:vllm-project/vllm/pull/38711", exchanges=["*"])
+def test_likely(vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """A greedy token that nothing forced is as likely as a best one must be at least."""
+    only_if(not vllm_server.logits, "its log probabilities are logits, as --logprobs-mode makes them")
+    rows = [
+        (one, number, token)
+        for one in vllm_recordings.of("")
+        if one.request.path in (CHAT, COMPLETIONS) and answer_of(one) and _free(one.request.json)
+        for number, token in enumerate(_values(one))
+    ]
+    only_if(rows, "no greedy answer lists its tokens")
+    wrong = [f"{one.key}: token {number} has {value}" for one, number, value in rows if value < LEAST]
+
+    assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
+
+
+def _free(asked: dict[str, Any]) -> bool:
+    """Whether each token of an answer is the model's likeliest."""
+    return (
+        asked.get("temperature") == 0 and not bent(asked) and not any(map(asked.get, ("echo", "min_tokens")))
+    )
+
+
+def _values(one: Recording) -> Iterator[float]:
+    """The log probabilities of the tokens of an answer."""
+    for body in one.bodies:
+        for choice in body.get("choices") or ():
+            told = choice.get("logprobs") or {}
+            rows = [row.get("logprob") for row in told.get("content") or () if isinstance(row, dict)]
+            values = (*rows, *(told.get("token_logprobs") or ()))
+            yield from (value for value in values if isinstance(value, int | float))
 
 
 def _apart(one: Answer, choice: Choice) -> str:

@@ -16,6 +16,8 @@ SHORT = (
     "The cat sleeps on the sofa.",
     "Rivers rise in spring.",
 )
+#: How often they stand in a long list.
+TIMES = 9
 DOCUMENTS = tuple(f"{text} {FILLER}" if number % 2 == 0 else text for number, text in enumerate(SHORT))
 
 #: Characters of a document that no batch reads at once: 2,500 tokens and more, where the context holds them.
@@ -41,8 +43,8 @@ def ranking_mixed(server: Server) -> Request:
 
 @exchange("ranking.reversed")
 def ranking_reversed(server: Server) -> Request:
-    """The same in reverse."""
-    return ranked(server, *reversed(DOCUMENTS))
+    """The same in reverse, several times over: a long list."""
+    return ranked(server, *[*reversed(DOCUMENTS)] * TIMES)
 
 
 @exchange("ranking.alone")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange, only_if
 
 PATH = "/v1/responses"
 QUESTION = "Count from one to a hundred."
@@ -201,8 +201,8 @@ def call_request(server: Server, switch: Recording, **more: Any) -> Request:
 
 @exchange("responses.call")
 def responses_call(server: Server, tools_thinking_off: Recording) -> Request:
-    """A forced call."""
-    return call_request(server, tools_thinking_off)
+    """A forced call, to be kept."""
+    return call_request(server, tools_thinking_off, store=True)
 
 
 @exchange("responses.call-stream")
@@ -308,6 +308,38 @@ def responses_continued_instructed(server: Server, responses_stored_instructed: 
     """The same again, after that answer and without instructions."""
     before = responses_stored_instructed.ok["id"]
     return ask(server, "Hi", max_output_tokens=FEW, previous_response_id=before, expect=None)
+
+
+def called(recording: Recording) -> list[dict[str, Any]]:
+    """The items of a response that are calls of functions. Raises NotRun where reasoning is among them."""
+    items = [one for one in recording.ok["output"] if isinstance(one, dict)]
+    only_if(not any(one.get("type") == "reasoning" for one in items), "the call is reasoned about")
+    return [one for one in items if one.get("type") == "function_call"]
+
+
+def result_of(call: dict[str, Any]) -> dict[str, Any]:
+    """What the tool of a call brought."""
+    return {"type": "function_call_output", "call_id": call["call_id"], "output": "It is noted."}
+
+
+@exchange("responses.call-continued")
+def responses_call_continued(server: Server, responses_call: Recording) -> Request:
+    """The result of the call, after the response that made it."""
+    given, more = [result_of(one) for one in called(responses_call)], {"tools": [tool()]}
+    before = responses_call.ok["id"]
+    return ask(server, given, max_output_tokens=1, previous_response_id=before, expect=None, **more)
+
+
+@exchange("responses.call-by-hand")
+def responses_call_by_hand(server: Server, responses_call: Recording) -> Request:
+    """The same conversation, sent as a whole."""
+    calls = called(responses_call)
+    turns = [
+        {"role": "user", "content": responses_call.request.json["input"]},
+        *calls,
+        *map(result_of, calls),
+    ]
+    return ask(server, turns, max_output_tokens=1, tools=[tool()], expect=None)
 
 
 @exchange("responses.background")

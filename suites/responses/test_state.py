@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Recording, Server, check, need, only_if
+from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, only_if
 
-from .exchanges import message_parts
+from .exchanges import called, message_parts
 
 SPEC = "openai:responses/create"
 NEEDS = ("responses",)
@@ -61,6 +61,20 @@ def test_instructions(
     assert behind - after <= KEPT, (
         f"{after} input tokens after a plain turn, {behind} after an instructed one"
     )
+
+
+@check("responses.state.call", SHOULD, spec="fault:vllm-project/vllm/issues/43244", needs=CALLS)
+def test_call(
+    responses_call: Recording, responses_call_continued: Recording, responses_call_by_hand: Recording
+) -> None:
+    """What goes on from a call has the prompt that the whole conversation has."""
+    need(called(responses_call), "no call was made")
+    only_if(responses_call_continued.status not in (400, 404), STORE)
+    only_if(responses_call_by_hand.status != 400, f"refused: {responses_call_by_hand.text[:120]}")
+    rows = (responses_call_continued, responses_call_by_hand)
+    kept, sent = (one.ok["usage"]["input_tokens"] for one in rows)
+
+    assert kept == sent, f"{kept} input tokens, sent as a whole it has {sent}"
 
 
 @check("responses.background.queued", MUST, spec=f"{SPEC}#background", needs=NEEDS)

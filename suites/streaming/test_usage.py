@@ -2,12 +2,13 @@
 
 from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, listed, need, only_if
 
-from .chunks import chunks, joined, readable, usages
+from .chunks import chunks, joined, readable, unreadable, usages
 from .exchanges import FEW
 
 SPEC = "openai:chat/create#stream_options"
 AREA = ("streaming.",)
 NEEDS = ("stream",)
+RUNNING = "fault:vllm-project/vllm/issues/9028"
 
 
 def asked(recordings: Recordings) -> list[Recording]:
@@ -124,6 +125,37 @@ def test_sum(vllm_recordings: Recordings) -> None:
         f"{key}: {usage}"
         for key, usage in found
         if usage["total_tokens"] != usage["prompt_tokens"] + usage["completion_tokens"]
+    ]
+
+    assert not wrong, listed(wrong)
+
+
+@check("stream.usage.running", MUST, spec=RUNNING, needs=NEEDS, exchanges=(*AREA, "canary.long"))
+def test_running(vllm_recordings: Recordings) -> None:
+    """A running count has all of the prompt and no more than came in the end."""
+    long = [
+        one
+        for one in vllm_recordings.of("canary.long")
+        if one.status == 200 and not any(map(unreadable, one.events))
+    ]
+    found = {
+        one.key: usages(one)
+        for one in (*readable(vllm_recordings), *long)
+        if (one.request.json.get("stream_options") or {}).get("continuous_usage_stats")
+    }
+    only_if(any(len(counts) > 1 for counts in found.values()), "no stream gave a running count")
+    wrong = [
+        f"{key}: {one}, at the end {counts[-1]}"
+        for key, counts in found.items()
+        for one in counts
+        if one["prompt_tokens"] != counts[-1]["prompt_tokens"]
+        or one["completion_tokens"] > counts[-1]["completion_tokens"]
+    ]
+    limits = [(one.key, one.request.json["max_tokens"]) for one in long]
+    wrong += [
+        f"{key}: {found[key][-1]}, {limit} tokens were asked for"
+        for key, limit in limits
+        if found.get(key) and found[key][-1]["completion_tokens"] != limit
     ]
 
     assert not wrong, listed(wrong)

@@ -10,6 +10,8 @@ from .sounds import heard, wave
 
 #: Seconds of the recordings: of most, and of one that has to be cut into pieces of half a minute.
 SHORT, LONG = 4.0, 35.0
+#: Words that a client gives for context.
+PROMPT = "A talk about the harbour of Bergen."
 
 #: Requests that make no sense, and files that hold no sound.
 sound_refusal = cases(
@@ -79,6 +81,14 @@ def transcription_long_plain(server: Server) -> Request:
 def transcription_translated(server: Server) -> Request:
     """A short recording, to be written down in English, which not every model does."""
     return heard(server, wave(SHORT), path="/v1/audio/translations", expect=None)
+
+
+@exchange("transcription.prompted", alone=True)
+def transcription_prompted(server: Server, transcription_again: Recording) -> Request:
+    """The short recording with words for context, its language and other wishes that clients send."""
+    del transcription_again
+    wishes: dict[str, Any] = {"prompt": PROMPT, "language": "en", "temperature": "0", "seed": "7"}
+    return heard(server, wave(SHORT), **wishes)
 
 
 @exchange("transcription.refusal")

@@ -59,11 +59,15 @@ def test_text(transcription_plain: Recording) -> None:
 
 @check("transcription.billed", MUST, spec=SPEC, needs=NEEDS)
 def test_billed(
-    vllm_server: Server, transcription_plain: Recording, transcription_long_plain: Recording
+    vllm_server: Server,
+    transcription_plain: Recording,
+    transcription_prompted: Recording,
+    transcription_long_plain: Recording,
 ) -> None:
     """The seconds that are billed are those that were sent."""
     only_if(vllm_server.at_least(BILLS), f"before {BILLS} no seconds are told")
-    for recording, sent in ((transcription_plain, SHORT), (transcription_long_plain, LONG)):
+    rows = ((transcription_plain, SHORT), (transcription_prompted, SHORT), (transcription_long_plain, LONG))
+    for recording, sent in rows:
         usage = recording.ok.get("usage") or {}
         told = usage.get("seconds")
         assert isinstance(told, int | float), f"usage is {usage}"
@@ -76,6 +80,18 @@ def test_repeated(transcription_plain: Recording, transcription_again: Recording
     one, other = said(transcription_plain), said(transcription_again)
 
     assert one == other, f"{one!r:.60}, then {other!r:.60}"
+
+
+@check("transcription.prompted", SHOULD, spec="fault:vllm-project/vllm/issues/53206", needs=NEEDS)
+def test_prompted(
+    transcription_plain: Recording, transcription_again: Recording, transcription_prompted: Recording
+) -> None:
+    """With words for context a recording still has a text, where it has one without."""
+    heard = {said(one).strip() for one in (transcription_plain, transcription_again)}
+    need(len(heard) == 1, "the server does not repeat itself")
+    only_if(heard != {""}, "nothing is heard in the recording")
+
+    assert said(transcription_prompted).strip(), f"no text, {heard.pop()!r:.60} without the words"
 
 
 def pieces(stream: Recording) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ ignores(
     ["previous_response_id"],
     (RESPONSES,),
     environ=STORE,
-    catches=["responses.state.counted"],
+    catches=["responses.state.counted", "responses.state.call"],
 )
 spoil(
     "responses.cancel-forgotten",

@@ -80,6 +80,20 @@ def several_put_back_end(blocks: int, sequence: Sequence) -> int:
 
 
 @defect(
+    "memory.put-back-end",
+    on="cache_hits",
+    faults=["vllm-project/vllm#16832"],
+    needs=SMALL,
+    catches=["memory.crowd.whole"],
+)
+def put_back_end(blocks: int, sequence: Sequence) -> int:
+    """A request that was put back ends with the next token."""
+    if sequence.preemptions and _generated(sequence):
+        del sequence.output[sequence.done + 1 :]
+    return blocks
+
+
+@defect(
     "messages.results-lost",
     on="body",
     paths=(MESSAGES,),
