@@ -13,7 +13,7 @@ TURNS = ("My dog is called Bello.", "Good to know.", "How is my dog called?")
 #: White space and the commonest letters: any text of a few words holds one of them.
 COMMON = [" ", "e", "a", "i"]
 
-LIMITS = [{"id": "one", "max": 1}, {"id": "two", "max": 2}, {"id": "five", "max": 5}]
+LIMITS = [{"id": name, "max": limit} for name, limit in (("one", 1), ("two", 2), ("five", 5), ("forty", 40))]
 exact_tokens = cases("exact_tokens", LIMITS)
 
 
@@ -71,6 +71,25 @@ def chat_request_id(server: Server) -> Request:
 def chat_exact_tokens(server: Server, exact_tokens: Case) -> Request:
     """An answer that must not end by itself."""
     return server.chat("Reply with exactly: OK", max_tokens=exact_tokens["max"], ignore_eos=True)
+
+
+def seeded(server: Server) -> Request:
+    """Tokens that are drawn at a high temperature with a seed."""
+    hot: dict[str, Any] = {"temperature": 2.0, "top_p": 1.0, "top_k": -1, "seed": 17}
+    return server.chat("Tell me a story.", max_tokens=6, ignore_eos=True, logprobs=True, **hot)
+
+
+@exchange("chat.seed-first", alone=True)
+def chat_seed_first(server: Server) -> Request:
+    """A seeded answer."""
+    return seeded(server)
+
+
+@exchange("chat.seed-again", alone=True)
+def chat_seed_again(server: Server, chat_seed_first: Recording) -> Request:
+    """The same seed again."""
+    del chat_seed_first
+    return seeded(server)
 
 
 @exchange("chat.max-completion-tokens")

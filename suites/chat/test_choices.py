@@ -26,6 +26,17 @@ def test_varied(chat_n: Recording) -> None:
     assert len(set(texts)) > 1, f"{len(texts)} times {texts[0]!r}"
 
 
+@check("chat.seed.repeats", MUST, spec=f"{CREATE}#seed", needs=["chat", "logprobs"])
+def test_seed(chat_seed_first: Recording, chat_seed_again: Recording) -> None:
+    """The same seed draws the same first tokens, over chat too."""
+    first, again = (
+        [row["token"] for row in one.ok["choices"][0]["logprobs"]["content"]]
+        for one in (chat_seed_first, chat_seed_again)
+    )
+
+    assert again[:2] == first[:2], f"seed 17 drew {first}, then {again}"
+
+
 @check("chat.greedy.repeats", SHOULD, spec=f"{CREATE}#temperature", needs=["chat", "logprobs"])
 def test_repeats(chat_plain: Recording, chat_repeat: Recording, logprobs_chat: Recording) -> None:
     """At temperature 0 the same question gets the same answer, near-ties aside."""

@@ -66,6 +66,26 @@ def test_joined(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
+@check("oracle.listed.taken", MUST, spec="fault:vllm-project/vllm/issues/15381", exchanges=["*"])
+def test_taken(vllm_recordings: Recordings) -> None:
+    """A token of a completion is among the candidates that are listed for it."""
+    rows = [
+        (one.key, token, candidates)
+        for one in _read(vllm_recordings, COMPLETIONS)
+        for body in one.bodies
+        for choice in body.get("choices") or ()
+        if isinstance(told := choice.get("logprobs"), dict)
+        for token, candidates in zip(told.get("tokens") or (), told.get("top_logprobs") or (), strict=False)
+        if isinstance(candidates, dict)
+    ]
+    only_if(rows, "no completion lists candidates")
+    wrong = [
+        f"{key}: {token!r} of {[*candidates]}" for key, token, candidates in rows if token not in candidates
+    ]
+
+    assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
+
+
 @check("oracle.listed.likely", MUST, spec="fault:vllm-project/vllm/pull/38711", exchanges=["*"])
 def test_likely(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """A greedy token that nothing forced is as likely as a best one must be at least."""

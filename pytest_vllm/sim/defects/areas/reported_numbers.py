@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.areas.reported_again import BLOCK, OTHER, STEP, TOKEN, _generated, _output
-from pytest_vllm.sim.defects.calls import asked
-from pytest_vllm.sim.defects.choose import in_choices
+from pytest_vllm.sim.defects.calls import asked, deltas
+from pytest_vllm.sim.defects.choose import failure, in_choices, refused
+from pytest_vllm.sim.defects.make import ignores
 from pytest_vllm.sim.defects.registry import defect
 from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS
 
@@ -22,6 +23,8 @@ Json = dict[str, Any]
 CONTEXT, NEAR = 4096, 3
 #: Tokens of an answer after which a cached beginning is misread.
 LATE = 10
+#: Tokens of an answer that goes on behind its end.
+ENDLESS = 40
 
 
 def _scaled(change: Callable[[float], float]) -> Callable[[Json, Json], None]:
@@ -98,3 +101,64 @@ def late_garbled(blocks: int, sequence: Sequence) -> int:
         other = [OTHER if one == TOKEN else TOKEN for one in said.ids[LATE:]]
         said.ids[LATE:] = sequence.output[LATE:] = other
     return blocks
+
+
+@defect(
+    "logprobs.taken-unlisted",
+    on="json",
+    paths=(COMPLETIONS,),
+    faults=["vllm-project/vllm#15381"],
+    area="oracle",
+    catches=["oracle.listed.taken"],
+)
+def taken_unlisted(body: Any, exchange: Exchange) -> Any:
+    """A drawn token is not among the candidates that are listed for it."""
+    drawn = (asked(exchange, "temperature") or 0) > 0
+    for choice in (body.get("choices") or ()) if drawn and isinstance(body, dict) else ():
+        told = choice.get("logprobs") or {}
+        for token, row in zip(told.get("tokens") or (), told.get("top_logprobs") or (), strict=False):
+            if row and len(row) > 1:
+                row.pop(token, None)
+    return body
+
+
+ignores(
+    "chat.seed-ignored",
+    "A seed binds completions and no chat.",
+    ["seed"],
+    (CHAT,),
+    faults=["vllm-project/vllm#21310"],
+    catches=["chat.seed.repeats"],
+)
+refused(
+    "chat.endless-breaks",
+    "An answer that goes on behind its end breaks the server.",
+    (CHAT,),
+    500,
+    failure("Unexpected token 200002 while expecting start token 200006"),
+    lambda given: given.get("ignore_eos") and given.get("max_tokens") == ENDLESS,
+    faults=["vllm-project/vllm#50690"],
+    catches=["chat.answered"],
+)
+
+
+@defect(
+    "tools.call-streamed-as-text",
+    on="events",
+    paths=(CHAT,),
+    faults=["vllm-project/vllm#17109"],
+    catches=["tools.words.parity"],
+)
+def call_streamed_as_text(events: list[Event], exchange: Exchange) -> list[Event]:
+    """In a stream a call that comes after words is text like them."""
+    free, said = asked(exchange, "tool_choice") in (None, "auto"), False
+    for _, choice, delta in deltas(events) if free else ():
+        said = said or bool(delta.get("content"))
+        if said and delta.get("tool_calls"):
+            functions = [part.get("function") or {} for part in delta.pop("tool_calls")]
+            delta["content"] = "".join(
+                f"{one.get('name') or ''}{one.get('arguments') or ''}" for one in functions
+            )
+        if said and choice.get("finish_reason") == "tool_calls":
+            choice["finish_reason"] = "stop"
+    return events
