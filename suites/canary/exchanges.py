@@ -74,8 +74,8 @@ def canary_masked(server: Server, canary_lane: Case, canary_colours: Recording) 
     return server.completion("Say", max_tokens=8, return_tokens_as_token_ids=True, **masked)
 
 
-@exchange("canary.long")
-def canary_long(server: Server, canary_colours: Recording) -> Request:
+@exchange("canary.long-stream")
+def canary_long_stream(server: Server, canary_colours: Recording) -> Request:
     """A stream behind more than half the context, as far as that is affordable, beside short ones."""
     ids = canary_colours.ok["tokens"]
     length = min(int(0.6 * (server.max_model_len or LONGEST)), LONGEST)

@@ -93,7 +93,7 @@ def test_alone(classify_alone: Recording, classify_batch: Recording) -> None:
 
 @check("classify.any-order", MUST, spec=SPEC, needs=NEEDS)
 def test_any_order(classify_batch: Recording, classify_reversed: Recording) -> None:
-    """The order in which texts are sent does not change their numbers, nor do many of them."""
+    """Neither the order nor the number of texts changes what each of them gets."""
     one, other = numbers(classify_batch) * TIMES, numbers(classify_reversed)[::-1]
     need(len(one) == len(other), f"{len(one)} and {len(other)} rows")
     wrong = [

@@ -49,8 +49,8 @@ def memory_left(server: Server) -> Request:
     return Request(body.method, body.path, json=body.json, abort_after=2)
 
 
-@exchange("memory.longest", metrics=True)
-def memory_longest(server: Server, memory_finished: Recording) -> Request:
+@exchange("memory.longest-scored", metrics=True)
+def memory_longest_scored(server: Server, memory_finished: Recording) -> Request:
     """The longest prompt that leaves room for a token; a short one where that is not cheap."""
     del memory_finished
     longest = (server.max_model_len or 0) - 1
@@ -61,9 +61,9 @@ def memory_longest(server: Server, memory_finished: Recording) -> Request:
 
 
 @exchange("memory.refused", metrics=True)
-def memory_refused(server: Server, memory_longest: Recording) -> Request:
+def memory_refused(server: Server, memory_longest_scored: Recording) -> Request:
     """Two prompts in one request, of which one does not fit into the context: the whole is refused."""
-    del memory_longest
+    del memory_longest_scored
     beyond = [1100 + number % 50 for number in range((server.max_model_len or 4096) + 1)]
     return server.completion([fitting(server), beyond], max_tokens=TOKENS, ignore_eos=True, expect=400)
 

@@ -46,19 +46,24 @@ def test_promised(vllm_profile: Profile, memory_finished: Recording) -> None:
 
 
 @check("memory.longest.answered", MUST, spec="fault:vllm-project/vllm/issues/26951", needs=("completions",))
-def test_longest(vllm_server: Server, memory_longest: Recording) -> None:
+def test_longest(vllm_server: Server, memory_longest_scored: Recording) -> None:
     """The longest prompt that the context allows is answered."""
     limit = vllm_server.max_model_len
     only_if(limit and limit <= CHEAP, f"a context of {limit} tokens is not filled here")
-    memory_longest.answered()
-    status = memory_longest.status
+    memory_longest_scored.answered()
+    status = memory_longest_scored.status
 
-    assert status == 200, f"{(limit or 0) - 1} tokens are answered with {status}: {memory_longest.text[:120]}"
+    assert status == 200, (
+        f"{(limit or 0) - 1} tokens are answered with {status}: {memory_longest_scored.text[:120]}"
+    )
 
 
 @check("memory.longest.counted", MUST, spec="openai:completions/object", needs=("completions",))
-def test_counted(memory_longest: Recording) -> None:
+def test_counted(memory_longest_scored: Recording) -> None:
     """A long prompt is computed to its last token, not cut."""
-    sent, used = len(memory_longest.request.json["prompt"]), memory_longest.ok["usage"]["prompt_tokens"]
+    sent, used = (
+        len(memory_longest_scored.request.json["prompt"]),
+        memory_longest_scored.ok["usage"]["prompt_tokens"],
+    )
 
     assert used == sent, f"{sent} tokens were sent, {used} are counted"

@@ -111,10 +111,10 @@ def test_preempted(memory_refused: Recording) -> None:
 
 @check("memory.preempted.alone", MUST, spec="vllm:configuration/optimization/", needs=NEEDS)
 def test_preempted_alone(
-    memory_finished: Recording, memory_longest: Recording, memory_refused: Recording
+    memory_finished: Recording, memory_longest_scored: Recording, memory_refused: Recording
 ) -> None:
     """A request that is alone on the server is never put back."""
-    alone = (memory_finished, memory_longest, memory_refused)
+    alone = (memory_finished, memory_longest_scored, memory_refused)
     counts = [(r.key, preempted(r.metrics_before), preempted(r.metrics_after)) for r in alone]
     told = [
         (key, after - before) for key, before, after in counts if before is not None and after is not None

@@ -130,12 +130,12 @@ def test_sum(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("stream.usage.running", MUST, spec=RUNNING, needs=NEEDS, exchanges=(*AREA, "canary.long"))
+@check("stream.usage.running", MUST, spec=RUNNING, needs=NEEDS, exchanges=(*AREA, "canary.long-stream"))
 def test_running(vllm_recordings: Recordings) -> None:
     """A running count has all of the prompt and no more than came in the end."""
     long = [
         one
-        for one in vllm_recordings.of("canary.long")
+        for one in vllm_recordings.of("canary.long-stream")
         if one.status == 200 and not any(map(unreadable, one.events))
     ]
     found = {

@@ -28,6 +28,9 @@ KNOWN = {
 
 #: Checks of requests that are newer than the recordings of the real server.
 NEWER = {
+    "chat.max-tokens.exact[forty]",
+    "chat.max-tokens.finish[forty]",
+    "chat.seed.repeats",
     "completions.bad-words",
     "completions.drawn.crowd",
     "completions.id.twins",
