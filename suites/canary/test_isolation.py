@@ -36,12 +36,12 @@ def test_answered(vllm_recordings: Recordings) -> None:
 @check("canary.long", MUST, spec="fault:vllm-project/vllm/issues/24662", needs=["completions", "tokenize"])
 def test_long(canary_long_stream: Recording) -> None:
     """A prompt that fills more than half the context is answered beside short ones."""
-    length = len(canary_long_stream.request.json["prompt"])
+    length, answer = len(canary_long_stream.request.json["prompt"]), canary_long_stream
 
-    assert canary_long_stream.status == 200, (
-        f"a prompt of {length} tokens: {canary_long_stream.status or canary_long_stream.error}: {canary_long_stream.text[:200]}"
+    assert answer.status == 200, (
+        f"a prompt of {length} tokens: {answer.status or answer.error}: {answer.text[:200]}"
     )
-    broken = [part["error"] for part in canary_long_stream.bodies if part.get("error")]
+    broken = [part["error"] for part in answer.bodies if part.get("error")]
     assert not broken, f"a prompt of {length} tokens: {str(broken[0])[:200]}"
 
 
