@@ -18,7 +18,7 @@ _BEGIN = (
 _ERROR = r"(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: |$)"
 _OWN = re.compile(rf"\s*(?:{_BEGIN}|{_ERROR})")
 _STARTS = re.compile(rf"{_BEGIN}|{_ERROR}|\([A-Za-z][\w:.-]*[ (][^()]*pid=\d+[^()]*\)")
-_CARRIED = re.compile(rf"([^\"'`]{{1,160}}?)(?={_BEGIN})|([^\"'`]*\d[^\"'`]*?[\s|>])(?={_ERROR})")
+_CARRIED = re.compile(rf"([^\"'`]{{1,160}}?)(?={_BEGIN})|([^\"'`\d]*\d[^\"'`]*?[\s|>])(?={_ERROR})")
 _SPEAKS = re.compile(
     rf"{_PROCESS}|\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d[ .]"
     r"|[/\\]vllm[/\\]\w+"
