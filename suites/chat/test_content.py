@@ -24,7 +24,7 @@ def test_content(chat_plain: Recording) -> None:
 
 @check("chat.content.role", MUST, spec=SPEC, needs=CHAT, exchanges=["chat."])
 def test_role(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """The assistant speaks in every answer, or whom the operator named (`--response-role`)."""
+    """The assistant speaks in every answer, or whom the operator named."""
     answered = [one for one in vllm_recordings.of("chat.") if one.status == 200]
     roles = [(one.key, c["message"].get("role")) for one in answered for c in one.json["choices"]]
     need(roles, "no chat was answered")

@@ -146,7 +146,7 @@ def spoken(recordings: Recordings) -> list[tuple[Recording, int]]:
 
 @check("stream.role.first", MUST, spec=CHAT, needs=("stream", "chat"), exchanges=AREA)
 def test_role_first(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """The first delta of each chat choice says that the assistant speaks, or whom the operator named."""
+    """The first delta says that the assistant speaks, or whom the operator named."""
     chats = [(r, index) for r, index in spoken(vllm_recordings) if "/chat/" in r.request.path]
     need(chats, "no chat stream held a choice")
     firsts = [(r, index, choices(r, index)[0].get("delta", {}).get("role")) for r, index in chats]
