@@ -220,6 +220,8 @@ SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
 OF_LOADS = ("memory", "performance", "throughput", "soak")
 #: What looks at every answer, or asks for a bit of everything: a fault of any area shows in them, too.
 OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle"), ("answers.whole", "answers.complete")
+#: Within the id of a check that holds every answer to what its area is about.
+EVERY = ".every."
 #: What a failing check of them weighs, measured with `tests.defects.matrix`.
 LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
 #: Added to what an area decided: one failure among few checks does not outweigh several among many.
@@ -279,10 +281,15 @@ def _unread(misread: Sequence[Result], decided: Mapping[str, int]) -> str:
     return area if area and share[area] >= max(UNREAD, 2 * others) else ""
 
 
+def of_everything(one: Result) -> bool:
+    """Whether a check looks at every answer, or asks for a bit of everything."""
+    return one.area in OF_EVERYTHING or one.check in EVERY_ANSWER or EVERY in one.check
+
+
 def _weight(one: Result) -> float:
     if one.check in EVERY_ANSWER:
         return EVERY_ANSWER_WEIGHS
-    if one.area in OF_EVERYTHING:
+    if of_everything(one):
         return EVERYTHING_WEIGHS
     return LOADS_WEIGH if one.area in OF_LOADS else 1.0
 
