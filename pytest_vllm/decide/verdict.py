@@ -224,6 +224,8 @@ OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle"), ("answers.whole", "a
 EVERY = ".every."
 #: What a failing check of them weighs, measured with `tests.defects.matrix`.
 LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
+#: As much, where it is about one matter in all answers.
+EVERY_WEIGHS = 0.1
 #: Added to what an area decided: one failure among few checks does not outweigh several among many.
 FEW = 5
 #: From this share of its checks on an area's answers count as those that cannot be read, weighed.
@@ -290,7 +292,7 @@ def _weight(one: Result) -> float:
     if one.check in EVERY_ANSWER:
         return EVERY_ANSWER_WEIGHS
     if of_everything(one):
-        return EVERYTHING_WEIGHS
+        return EVERY_WEIGHS if EVERY in one.check else EVERYTHING_WEIGHS
     return LOADS_WEIGH if one.area in OF_LOADS else 1.0
 
 

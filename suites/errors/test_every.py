@@ -46,6 +46,20 @@ def test_words(vllm_recordings: Recordings) -> None:
     assert not wrong, f"{len(wrong)} of {len(told)} refusals: {listed(wrong)}"
 
 
+@check("errors.every.shape", MUST, spec="anthropic:errors", exchanges=["*"])
+def test_shape(vllm_recordings: Recordings) -> None:
+    """An error without a code is one of Anthropic's, and its body says so by its type."""
+    told = [
+        (one, value_of(one))
+        for one in vllm_recordings.of("")
+        if (_error(one) or {"code": 0}).get("code") is None
+    ]
+    only_if(told, "every error has a code")
+    wrong = [f"{one.key}: {sorted(value)}" for one, value in told if value.get("type") != "error"]
+
+    assert not wrong, listed(wrong)
+
+
 def _error(one: Recording) -> dict[str, Any] | None:
     """The nested error object of a refusal; None where it has none, as before 0.10.1 or of a gateway."""
     if one.status is None or one.status < 400 or one.aborted or "/json" not in one.header("content-type"):

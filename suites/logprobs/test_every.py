@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
-from ..oracle.answers import CHAT, RESPONSES, answer_of  # noqa: TID252 - suites lie together
+from ..oracle.answers import CHAT, COMPLETIONS, RESPONSES, answer_of  # noqa: TID252 - suites lie together
 from ..oracle.apis import listed_in, response_objects  # noqa: TID252 - suites lie together
 
 if TYPE_CHECKING:
@@ -65,6 +65,37 @@ def test_mass(vllm_recordings: Recordings, vllm_server: Server) -> None:
     wrong = [f"{key}: {token!r} with {mass:.3f}" for key, token, mass in rows if mass > ROUNDED]
 
     assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
+
+
+@check("logprobs.every.offsets", MUST, spec="openai:completions/object#logprobs", exchanges=["*"])
+def test_offsets(vllm_recordings: Recordings) -> None:
+    """Tokens of completions are told to begin where the one before ends, the first at 0."""
+    found = [one for one in vllm_recordings.of("") if one.request.path == COMPLETIONS and answer_of(one)]
+    rows = [(one.key, offsets, tokens) for one in found for offsets, tokens in _placed(one)]
+    only_if(rows, "no completion tells where its tokens begin")
+    wrong = [
+        f"{key}: {offsets[:6]} for {tokens[:6]}" for key, offsets, tokens in rows if _apart(offsets, tokens)
+    ]
+
+    assert not wrong, f"{len(wrong)} of {len(rows)} answers: {listed(wrong)}"
+
+
+def _placed(one: Recording) -> Iterator[tuple[list[int], list[str]]]:
+    """Offsets and tokens of each choice, of a stream those of its first piece."""
+    seen = set()
+    for body in one.bodies:
+        for choice in body["choices"]:
+            told = choice.get("logprobs") or {}
+            if told.get("tokens") and choice["index"] not in seen and len(told.get("text_offset") or ()):
+                seen.add(choice["index"])
+                yield told["text_offset"], told["tokens"]
+
+
+def _apart(offsets: list[int], tokens: list[str]) -> bool:
+    """Whether offsets are not where tokens begin; torn characters and ids have lengths of their own."""
+    plain = [TORN not in token and not token.startswith(BY_ID) for token in tokens]
+    steps = zip(pairwise(offsets), tokens, plain, strict=False)
+    return offsets[0] != 0 or any(b - a != len(token) for (a, b), token, known in steps if known)
 
 
 def _entries(recordings: Recordings) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.choose import asks, in_body, in_choices
 from pytest_vllm.sim.defects.edit import choices, set_text, text_of
-from pytest_vllm.sim.defects.registry import defect
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES
+from pytest_vllm.sim.defects.registry import add, defect
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, MODELS, RESPONSES, only, remembering
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_vllm.sim.api.events import Event
-    from pytest_vllm.sim.api.reply import Exchange
+    from pytest_vllm.sim.api.reply import Exchange, Reply
 
 Json = dict[str, Any]
 BOTH = (CHAT, COMPLETIONS)
 #: Candidates from which on their order is wrong; tokens of a block.
 MANY, BLOCK = 5, 16
+#: Tokens of a long prompt, letters of a long form.
+BIG, LETTERS = 300, 200
 SUM = re.compile(r"(?m)^(vllm:time_to_first_token_seconds_sum\S* )(\S+)$")
 COUNTED = re.compile(r"(?m)^vllm:generation_tokens_total\S* (\S+)$")
 
@@ -220,3 +225,135 @@ def sum_dips(text: str, engine: Any) -> str:
     if counted is None or int(float(counted[1])) % 2:
         return text
     return SUM.sub(lambda found: f"{found[1]}{json.dumps(float(found[2]) / 2)}", text)
+
+
+@defect("logprobs.streamed-offsets", on="events", paths=(COMPLETIONS,), catches=["logprobs.every.offsets"])
+def streamed_offsets(events: list[Event], exchange: Exchange) -> list[Event]:
+    """Streamed tokens are told to begin one letter behind their place."""
+    del exchange
+    for _, choice in choices(events):
+        told = choice.get("logprobs") or {}
+        told |= {"text_offset": [at + 1 for at in told.get("text_offset") or ()]} if told else {}
+    return events
+
+
+@defect(
+    "embeddings.batch-first-billed",
+    on="json",
+    paths=("/v1/embeddings",),
+    profile="sim-embed",
+    catches=["embeddings.every.billed", "embeddings.usage.like-tokenize"],
+)
+def batch_first_billed(body: Any, exchange: Exchange) -> Any:
+    """A batch of texts is billed as one of them."""
+    given = (exchange.body or {}).get("input")
+    if isinstance(body, dict) and body.get("usage") and isinstance(given, list) and isinstance(given[0], str):
+        first = max(1, body["usage"]["prompt_tokens"] // len(given))
+        body["usage"] |= {"prompt_tokens": first, "total_tokens": first}
+    return body
+
+
+@defect(
+    "ranking.unbilled", on="json", paths=("/score",), profile="sim-rerank", catches=["ranking.every.billed"]
+)
+def unbilled(body: Any, exchange: Exchange) -> Any:
+    """Scores are billed nothing."""
+    del exchange
+    if isinstance(body, dict) and body.get("usage"):
+        body["usage"] |= {"prompt_tokens": 0, "total_tokens": 0}
+    return body
+
+
+@defect(
+    "usage.streams-bill-less",
+    on="events",
+    paths=(CHAT, RESPONSES, MESSAGES),
+    catches=[
+        "sizes.streamed.agent",
+        "sizes.streamed.messages",
+        "sizes.streamed.prompt",
+        "sizes.streamed.responses",
+    ],
+)
+def streams_bill_less(events: list[Event], exchange: Exchange) -> list[Event]:
+    """Streams bill ten tokens less of prompts beyond three hundred."""
+    del exchange
+    for event in events:
+        data = event.data if isinstance(event.data, dict) else {}
+        for holder in (data, data.get("response") or {}, data.get("message") or {}):
+            usage = holder.get("usage") or {}
+            for name in ("prompt_tokens", "input_tokens", "cache_read_input_tokens"):
+                if (usage.get(name) or 0) > BIG:
+                    usage[name] -= 10
+                    usage |= {"total_tokens": usage["total_tokens"] - 10} if "total_tokens" in usage else {}
+    return events
+
+
+@defect("sizes.form-cut", on="json", paths=(CHAT,), catches=["sizes.form"])
+def form_cut(body: Any, exchange: Exchange) -> Any:
+    """Forms of more than 200 letters lose their last one."""
+    if isinstance(body, dict) and (exchange.body or {}).get("response_format"):
+        for choice in body.get("choices") or ():
+            text = text_of(choice)
+            set_text(choice, text[:-1] if len(text) > LETTERS else text)
+    return body
+
+
+@defect("errors.message-untyped", on="json", paths=(MESSAGES,), catches=["errors.every.shape"])
+def message_untyped(body: Any, exchange: Exchange) -> Any:
+    """Errors of Messages do not say that they are errors."""
+    del exchange
+    if isinstance(body, dict) and body.get("type") == "error":
+        del body["type"]
+    return body
+
+
+def _as_long(seconds: float, exchange: Exchange) -> float:
+    """As late as ever: only a server that runs counts how often it was asked."""
+    del exchange
+    return seconds
+
+
+def _twice() -> Callable[..., Any]:
+    read = count(1)
+
+    def spoiled(body: Any, exchange: Exchange) -> Any:
+        del exchange
+        if isinstance(body, dict) and body.get("data") and not next(read) % 3:
+            body["data"].append(dict(body["data"][0]))
+        return body
+
+    return spoiled
+
+
+add(
+    "models.listed-twice",
+    "Every third time the list of models names one twice.",
+    {"json": only((MODELS,), remembering(_twice)), "late": _as_long},
+    catches=["models.every.once"],
+)
+
+
+@defect("health.untyped-talk", on="reply", paths=(CHAT,), catches=["answers.every.typed"])
+def untyped_talk(reply: Reply, exchange: Exchange) -> Reply:
+    """Answers to conversations of five turns and more are said to be plain text."""
+    if len((exchange.body or {}).get("messages") or ()) >= MANY:
+        others = [pair for pair in reply.headers if pair[0].lower() != "content-type"]
+        reply.headers = [*others, ("content-type", "text/plain")]
+    return reply
+
+
+@defect(
+    "ranking.many-unsorted",
+    on="json",
+    paths=("/rerank", "/v1/rerank", "/v2/rerank"),
+    profile="sim-rerank",
+    catches=["ranking.every.ranked"],
+)
+def many_unsorted(body: Any, exchange: Exchange) -> Any:
+    """Rankings of more than ten documents are not sorted."""
+    del exchange
+    rows = body.get("results") or [] if isinstance(body, dict) else []
+    if len(rows) > 2 * MANY:
+        rows.reverse()
+    return body
