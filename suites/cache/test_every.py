@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, Metrics, Recording, Recordings, Server, check, listed, observe, only_if
 
-from ..oracle.answers import ROUTES, answer_of  # noqa: TID252 - suites lie together
-from ..usage.test_every import usages  # noqa: TID252 - suites lie together
+from ..oracle.answers import ROUTES, answer_of, usages  # noqa: TID252 - suites lie together
 from .scrapes import block
 
 if TYPE_CHECKING:

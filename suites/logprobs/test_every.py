@@ -54,7 +54,7 @@ def test_bytes(vllm_recordings: Recordings) -> None:
 
 @check("logprobs.every.mass", MUST, spec=SPEC, exchanges=["*"])
 def test_mass(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """The candidates of a token are together at most certain, wherever they are listed."""
+    """The candidates of a token are together at most certain, on every route."""
     only_if(not vllm_server.logits, "its log probabilities are logits, as --logprobs-mode makes them")
     rows = [
         (key, row["token"], sum(exp(top["logprob"]) for top in row["top_logprobs"]))
@@ -69,7 +69,7 @@ def test_mass(vllm_recordings: Recordings, vllm_server: Server) -> None:
 
 @check("logprobs.every.offsets", MUST, spec="openai:completions/object#logprobs", exchanges=["*"])
 def test_offsets(vllm_recordings: Recordings) -> None:
-    """Tokens of completions are told to begin where the one before ends, the first at 0."""
+    """A token's offset is where the one before it ends; the first one is 0."""
     found = [one for one in vllm_recordings.of("") if one.request.path == COMPLETIONS and answer_of(one)]
     rows = [(one.key, offsets, tokens) for one in found for offsets, tokens in _placed(one)]
     only_if(rows, "no completion tells where its tokens begin")

@@ -24,7 +24,7 @@ ROUNDED = 1e-6
     "metrics.every.grows", MUST, spec="vllm:usage/metrics/", needs=["metrics"], exchanges=["metrics.", "*"]
 )
 def test_grows(vllm_recordings: Recordings) -> None:
-    """No counter, sum or bucket falls between two scrapes of the run, while one process runs."""
+    """No counter, sum or bucket falls from one scrape of a process to the next."""
     scrapes = [*_scrapes(vllm_recordings.of(""))]
     pairs = [(a, b) for a, b in pairwise(scrapes) if _one_process(a[1], b[1])]
     only_if(pairs, "the metrics of one process were not scraped twice")

@@ -16,7 +16,7 @@ ROUTES = ("/score", "/v1/score", "/rerank", "/v1/rerank", "/v2/rerank", "/classi
 
 @check("ranking.every.billed", MUST, spec="vllm:serving/openai_compatible_server/", exchanges=["*"])
 def test_billed(vllm_recordings: Recordings) -> None:
-    """Every answer of a route that scores, ranks, classifies or embeds is billed tokens."""
+    """Every answer that scores, ranks, classifies or embeds is billed tokens."""
     told = [(one.key, usage) for one in vllm_recordings.of("") if (usage := _usage(one)) is not None]
     only_if(told, "no answer of such a route has a usage")
     observe("answers", len(told))
@@ -35,7 +35,7 @@ def test_billed(vllm_recordings: Recordings) -> None:
 
 @check("ranking.every.ranked", MUST, spec=RANKS, exchanges=["ranking.many", "*"])
 def test_ranked(vllm_recordings: Recordings) -> None:
-    """Every ranking is sorted and whole, and names each document by its place in the request."""
+    """Every ranking is sorted and whole, and names documents by their places."""
     found = [one for one in vllm_recordings.of("") if _ranking(one)]
     only_if(found, "nothing was ranked")
     observe("rankings, and the longest", f"{len(found)}, {max(len(_rows(one)) for one in found)} documents")

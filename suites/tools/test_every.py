@@ -35,7 +35,7 @@ def test_ids(vllm_recordings: Recordings) -> None:
 
 @check("tools.every.offered", MUST, spec=SPEC, exchanges=["*"])
 def test_offered(vllm_recordings: Recordings) -> None:
-    """Nothing is called that was not offered, and nothing at all where no call is allowed."""
+    """Nothing is called that a forced choice leaves out, nothing where none may be."""
     called = [
         (one, name)
         for one in answers(vllm_recordings)
@@ -51,7 +51,7 @@ def test_offered(vllm_recordings: Recordings) -> None:
 
 @check("tools.every.arguments", MUST, spec="fault:vllm-project/vllm/issues/16880", exchanges=["*"])
 def test_arguments(vllm_recordings: Recordings) -> None:
-    """A call that was forced and came to its end has an object of arguments, over every route."""
+    """A forced call that came to its end has an object of arguments, on any route."""
     called = [
         (one, arguments)
         for one in answers(vllm_recordings)

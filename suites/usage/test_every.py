@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, Recordings, check, listed, observe, only_if
 
-from ..oracle.answers import CHAT, COMPLETIONS, MESSAGES, ROUTES, answer_of  # noqa: TID252 - suites lie together
-from ..oracle.apis import response_objects  # noqa: TID252 - suites lie together
+from ..oracle.answers import CHAT, COMPLETIONS, ROUTES, answer_of, usages  # noqa: TID252 - suites lie together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ PARTS = (
 
 @check("usage.every.part", MUST, spec=SPEC, exchanges=["*"])
 def test_part(vllm_recordings: Recordings) -> None:
-    """Cached tokens are part of the prompt, reasoning is part of the answer, on every route."""
+    """Cached tokens are part of the prompt, reasoning of the answer, on any route."""
     rows = [(one.key, *row) for one in _read(vllm_recordings) for use in usages(one) for row in _parts(use)]
     only_if(rows, "no answer tells a part of its tokens")
     observe("parts told", len(rows))
@@ -43,16 +42,6 @@ def test_running(vllm_recordings: Recordings) -> None:
     wrong = [f"{one.key}: {fault}" for one in streams if (fault := _standing(one.deltas))]
 
     assert not wrong, listed(wrong)
-
-
-def usages(one: Recording) -> Iterator[dict[str, Any]]:
-    """Every usage that an answer holds."""
-    path, streams = one.request.path.partition("?")[0], one.request.streams
-    if path in (CHAT, COMPLETIONS, MESSAGES):
-        holders = [part.get("message") or part for part in one.bodies]
-    else:
-        holders = response_objects(one.bodies, streams)
-    yield from (holder["usage"] for holder in holders if isinstance(holder.get("usage"), dict))
 
 
 def _read(recordings: Recordings) -> list[Recording]:
