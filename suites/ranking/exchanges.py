@@ -45,8 +45,8 @@ def ranking_mixed(server: Server) -> Request:
 
 @exchange("ranking.many")
 def ranking_many(server: Server) -> Request:
-    """Two dozen short documents."""
-    return ranked(server, *(f"{DOCUMENTS[1][:60]} {number}." for number in range(MANY)))
+    """Two dozen documents, each with more beside what it says."""
+    return ranked(server, *(f"{SHORT[at % len(SHORT)]} {'More of it. ' * at}" for at in range(MANY)))
 
 
 @exchange("ranking.reversed")
