@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.deviations import GENERAL, subject_of, title_of
 from pytest_vllm.decide.verdict import (
-    EVERY_ANSWER,
     MISREAD,
-    OF_EVERYTHING,
     SIGNS_OF_LIFE,
     Verdict,
     by_suspicion,
+    of_everything,
     suspicion,
 )
 
@@ -186,7 +185,7 @@ def _subject(
     narrow = [
         frozenset[str]().union(*abouts)
         for one, abouts in zip(sights, met, strict=True)
-        if abouts and one.result.area not in OF_EVERYTHING and one.result.check not in EVERY_ANSWER
+        if abouts and not of_everything(one.result)
     ]
     meets, hit = _tally(narrow), _tally(blamed)
     asked = _tally(one.about for one in seen.values())

@@ -220,8 +220,12 @@ SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
 OF_LOADS = ("memory", "performance", "throughput", "soak")
 #: What looks at every answer, or asks for a bit of everything: a fault of any area shows in them, too.
 OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle"), ("answers.whole", "answers.complete")
+#: Within the id of a check that holds every answer to what its area is about.
+EVERY = ".every."
 #: What a failing check of them weighs, measured with `tests.defects.matrix`.
 LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
+#: As much, where it is about one matter in all answers.
+EVERY_WEIGHS = 0.1
 #: Added to what an area decided: one failure among few checks does not outweigh several among many.
 FEW = 5
 #: From this share of its checks on an area's answers count as those that cannot be read, weighed.
@@ -279,11 +283,16 @@ def _unread(misread: Sequence[Result], decided: Mapping[str, int]) -> str:
     return area if area and share[area] >= max(UNREAD, 2 * others) else ""
 
 
+def of_everything(one: Result) -> bool:
+    """Whether a check looks at every answer, or asks for a bit of everything."""
+    return one.area in OF_EVERYTHING or one.check in EVERY_ANSWER or EVERY in one.check
+
+
 def _weight(one: Result) -> float:
     if one.check in EVERY_ANSWER:
         return EVERY_ANSWER_WEIGHS
-    if one.area in OF_EVERYTHING:
-        return EVERYTHING_WEIGHS
+    if of_everything(one):
+        return EVERY_WEIGHS if EVERY in one.check else EVERYTHING_WEIGHS
     return LOADS_WEIGH if one.area in OF_LOADS else 1.0
 
 

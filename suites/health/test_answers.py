@@ -7,6 +7,17 @@ from pytest_vllm import MUST, Recording, Recordings, check, need, unwhole
 
 #: How an answer ends that the server itself broke off.
 BROKEN = ("reset", "truncated")
+#: Routes that answer with JSON, and those that stream events where a request asks for it.
+TYPED = (
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/responses",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+    "/v1/embeddings",
+    "/tokenize",
+    "/detokenize",
+)
 
 
 @check("answers.whole", MUST, spec="openai:chat/object", exchanges=("health.", "*"))
@@ -51,6 +62,28 @@ def test_plain(vllm_recordings: Recordings) -> None:
     wrong = [f"{one.key}: {coding}" for one, coding in coded if coding.strip().lower() != "identity"]
 
     assert not wrong, f"{len(wrong)} of {len(answered)} answers are compressed: {'; '.join(wrong[:3])}"
+
+
+@check("answers.every.typed", MUST, spec="rfc9110:section-8.3", exchanges=("health.", "*"))
+def test_typed(vllm_recordings: Recordings) -> None:
+    """Every answer says by its content type whether it is JSON or a stream of events."""
+    found = [(one, due) for one in vllm_recordings.of("") if (due := _type_due(one))]
+    need(found, "no request was answered with 200")
+    wrong = [
+        f"{one.key}: {one.header('content-type')!r}"
+        for one, due in found
+        if due not in one.header("content-type").lower()
+    ]
+
+    assert not wrong, f"{len(wrong)} of {len(found)} answers: {'; '.join(wrong[:3])}"
+
+
+def _type_due(one: Recording) -> str:
+    """The content type that an answer has to name; empty where it may name any."""
+    path = one.request.path.partition("?")[0]
+    if one.status != 200 or one.aborted or one.request.method != "POST" or path not in TYPED:
+        return ""
+    return "text/event-stream" if one.request.streams else "/json"
 
 
 def _due(one: Recording) -> bool:

@@ -11,6 +11,8 @@ from pytest_vllm import error_in, only_if, undecided
 from . import apis
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_vllm import Recording, Recordings
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
@@ -79,6 +81,16 @@ def answer_of(one: Recording) -> Answer | None:
         kept = (weakref.ref(one), _read(one, path, asked))
         _READ[id(one)] = kept
     return kept[1]
+
+
+def usages(one: Recording) -> Iterator[dict[str, Any]]:
+    """Every usage that an answer holds."""
+    path, streams = one.request.path.partition("?")[0], one.request.streams
+    if path in (CHAT, COMPLETIONS, MESSAGES):
+        holders = [part.get("message") or part for part in one.bodies]
+    else:
+        holders = apis.response_objects(one.bodies, streams)
+    yield from (holder["usage"] for holder in holders if isinstance(holder.get("usage"), dict))
 
 
 def _read(one: Recording, path: str, asked: dict[str, Any]) -> Answer | None:

@@ -23,6 +23,8 @@ DOCUMENTS = tuple(f"{text} {FILLER}" if number % 2 == 0 else text for number, te
 #: Characters of a document that no batch reads at once: 2,500 tokens and more, where the context holds them.
 DEEP, EACH = 12_000, 2.5
 
+MANY = 24
+
 ranked_alone = cases("ranked_alone", [{"id": "long", "number": BEST}, {"id": "short", "number": 1}])
 ranking_route = cases(
     "ranking_route", [{"id": "v1", "path": "/v1/rerank"}, {"id": "v2", "path": "/v2/rerank"}]
@@ -39,6 +41,12 @@ def ranked(server: Server, *documents: str, path: str = "/rerank", expect: int |
 def ranking_mixed(server: Server) -> Request:
     """Long documents and short ones."""
     return ranked(server, *DOCUMENTS)
+
+
+@exchange("ranking.many")
+def ranking_many(server: Server) -> Request:
+    """Two dozen documents, each with more beside what it says."""
+    return ranked(server, *(f"{SHORT[at % len(SHORT)]} {'More of it. ' * at}" for at in range(MANY)))
 
 
 @exchange("ranking.reversed")

@@ -26,6 +26,17 @@ STEPS = 2600
 #: Tools at most, and as many as other suites offer.
 TOOLS, FEW = 128, 20
 CHOICES = 16
+#: Words of a long text in a form, and the form.
+STORY = " ".join(f"heron {number} flies" for number in range(24))
+FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "story": {"type": "string", "enum": [STORY]},
+        "end": {"type": "string", "enum": ["curlew"]},
+    },
+    "required": ["story", "end"],
+    "additionalProperties": False,
+}
 HOT: dict[str, Any] = {"temperature": 2.0, "top_p": 1.0, "top_k": -1}
 
 PLAIN = "heron"
@@ -230,6 +241,38 @@ def sizes_tools_last(server: Server, sizes_tools_probe: Recording, tokenize_chat
     return server.chat("Read line 1.", tools=tools, tool_choice=last, max_tokens=128)
 
 
+@exchange("sizes.prompt-streamed")
+def sizes_prompt_streamed(sizes_prompt: Recording) -> Request:
+    """The long prompt, answered in a stream."""
+    return _streaming(sizes_prompt)
+
+
+@exchange("sizes.agent-streamed")
+def sizes_agent_streamed(sizes_agent: Recording) -> Request:
+    """The chat of an agent, answered in a stream."""
+    return _streaming(sizes_agent)
+
+
+@exchange("sizes.agent-messages-streamed")
+def sizes_agent_messages_streamed(sizes_agent_messages: Recording) -> Request:
+    """The Messages of an agent, answered in a stream."""
+    return _streaming(sizes_agent_messages)
+
+
+@exchange("sizes.agent-response-streamed")
+def sizes_agent_response_streamed(sizes_agent_response: Recording) -> Request:
+    """The items of an agent, answered in a stream."""
+    return _streaming(sizes_agent_response)
+
+
+@exchange("sizes.form")
+def sizes_form(server: Server) -> Request:
+    """A form that can be filled in in one way, with a long text."""
+    rule = {"name": "form", "strict": True, "schema": FORM}
+    form = {"type": "json_schema", "json_schema": rule}
+    return server.chat("Fill in the form.", max_tokens=400, response_format=form, expect=None)
+
+
 @exchange("sizes.choices")
 def sizes_choices(server: Server) -> Request:
     """Sixteen choices at a temperature where no two are alike."""
@@ -278,6 +321,14 @@ def _streamed(server: Server, word: Recording, tokens: int, **more: Any) -> Requ
     only = {"allowed_token_ids": word.ok["tokens"][-1:], "ignore_eos": True, **more}
     usage = {"include_usage": True}
     return server.chat(QUESTION, max_tokens=tokens, stream=True, stream_options=usage, **only)
+
+
+def _streaming(whole: Recording) -> Request:
+    """What was asked whole, asked for as a stream."""
+    asked, path = whole.request.json, whole.request.path
+    only_if(whole.status == 200, f"{whole.key} was not served")
+    usage = {"stream_options": {"include_usage": True}} if path == "/v1/chat/completions" else {}
+    return Request(whole.request.method, path, json={**asked, "stream": True, **usage}, expect=None)
 
 
 def _numbers(words: int) -> str:

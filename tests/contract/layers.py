@@ -100,8 +100,12 @@ MAY_STILL = {"decide.baseline": ("decide.verdict",)}
 #: The parts at the upper levels (suites and tools among them), and the import edges between them, at most.
 PARTS, EDGES = 20, 90
 
-#: Suite -> the suites that it is made of; every other one stands alone. Exploring has no oracles of its own.
-BETWEEN_SUITES: dict[str, tuple[str, ...]] = {"suites.explore": ("suites.oracle",)}
+#: Suite -> the suites that it is made of; every other one stands alone. Exploring has no oracles of its own;
+#: what a suite holds every answer of a run to, it reads as the oracles read it.
+BETWEEN_SUITES: dict[str, tuple[str, ...]] = dict.fromkeys(
+    (f"suites.{area}" for area in ("cache", "explore", "logprobs", "sizes", "structured", "tools", "usage")),
+    ("suites.oracle",),
+)
 
 #: Processes of their own: both patch the standard library of whoever imports them, or could.
 LOCUST = ("measure.swarm.master", "measure.swarm.stream", "measure.swarm.worker")

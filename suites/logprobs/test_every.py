@@ -1,0 +1,131 @@
+"""What holds for log probabilities of one answer holds wherever an answer of the run lists some."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import exp
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
+
+from ..oracle.answers import CHAT, COMPLETIONS, RESPONSES, answer_of  # noqa: TID252 - suites lie together
+from ..oracle.apis import listed_in, response_objects  # noqa: TID252 - suites lie together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_vllm import Recording
+
+SPEC = "openai:chat/object#choices-logprobs"
+#: How tokens are written where their ids were asked for instead.
+BY_ID = "token_id:"
+#: Nats by which the same log probability may be written otherwise, and how far above 1 sums may be.
+SAME, ROUNDED = 1e-3, 1.01
+TORN = "\ufffd"
+#: Asks for tokens by their ids, which are listed as they were asked for.
+CHOSEN = "logprob_token_ids"
+
+
+@check("logprobs.every.sorted", MUST, spec=SPEC, exchanges=["*"])
+def test_sorted(vllm_recordings: Recordings) -> None:
+    """Candidates are listed from the likeliest down, but for the token that was drawn."""
+    rows = [(key, row) for key, row in _entries(vllm_recordings) if len(row.get("top_logprobs") or ()) > 1]
+    only_if(rows, "no answer of chat or responses lists candidates")
+    observe("tokens with candidates", len(rows))
+    wrong = [f"{key}: {row['token']!r} with {values}" for key, row in rows if (values := _unsorted(row))]
+
+    assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
+
+
+@check("logprobs.every.bytes", MUST, spec=SPEC, exchanges=["*"])
+def test_bytes(vllm_recordings: Recordings) -> None:
+    """`bytes` are the token's text in UTF-8, for every token and candidate of the run."""
+    rows = [
+        (key, one)
+        for key, row in _entries(vllm_recordings)
+        for one in (row, *(row.get("top_logprobs") or ()))
+        if one.get("bytes") is not None and TORN not in one["token"] and not one["token"].startswith(BY_ID)
+    ]
+    only_if(rows, "no answer of chat or responses gives bytes")
+    wrong = [f"{key}: {one['token']!r} as {one['bytes']}" for key, one in rows if _other(one)]
+
+    assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
+
+
+@check("logprobs.every.mass", MUST, spec=SPEC, exchanges=["*"])
+def test_mass(vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """The candidates of a token are together at most certain, on every route."""
+    only_if(not vllm_server.logits, "its log probabilities are logits, as --logprobs-mode makes them")
+    rows = [
+        (key, row["token"], sum(exp(top["logprob"]) for top in row["top_logprobs"]))
+        for key, row in _entries(vllm_recordings)
+        if row.get("top_logprobs")
+    ]
+    only_if(rows, "no answer of chat or responses lists candidates")
+    wrong = [f"{key}: {token!r} with {mass:.3f}" for key, token, mass in rows if mass > ROUNDED]
+
+    assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
+
+
+@check("logprobs.every.offsets", MUST, spec="openai:completions/object#logprobs", exchanges=["*"])
+def test_offsets(vllm_recordings: Recordings) -> None:
+    """A token's offset is where the one before it ends; the first one is 0."""
+    found = [one for one in vllm_recordings.of("") if one.request.path == COMPLETIONS and answer_of(one)]
+    rows = [(one.key, offsets, tokens) for one in found for offsets, tokens in _placed(one)]
+    only_if(rows, "no completion tells where its tokens begin")
+    wrong = [
+        f"{key}: {offsets[:6]} for {tokens[:6]}" for key, offsets, tokens in rows if _apart(offsets, tokens)
+    ]
+
+    assert not wrong, f"{len(wrong)} of {len(rows)} answers: {listed(wrong)}"
+
+
+def _placed(one: Recording) -> Iterator[tuple[list[int], list[str]]]:
+    """Offsets and tokens of each choice, of a stream those of its first piece."""
+    seen = set()
+    for body in one.bodies:
+        for choice in body["choices"]:
+            told = choice.get("logprobs") or {}
+            if told.get("tokens") and choice["index"] not in seen and len(told.get("text_offset") or ()):
+                seen.add(choice["index"])
+                yield told["text_offset"], told["tokens"]
+
+
+def _apart(offsets: list[int], tokens: list[str]) -> bool:
+    """Whether offsets are not where tokens begin; torn characters and ids have lengths of their own."""
+    plain = [TORN not in token and not token.startswith(BY_ID) for token in tokens]
+    steps = zip(pairwise(offsets), tokens, plain, strict=False)
+    return offsets[0] != 0 or any(b - a != len(token) for (a, b), token, known in steps if known)
+
+
+def _entries(recordings: Recordings) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Key and entry of every token that an answer of chat or responses lists."""
+    for one in recordings.of(""):
+        path = one.request.path.partition("?")[0]
+        if path in (CHAT, RESPONSES) and answer_of(one) and not (one.request.json or {}).get(CHOSEN):
+            yield from ((one.key, row) for row in (_of_chat(one) if path == CHAT else _of_response(one)))
+
+
+def _of_chat(one: Recording) -> Iterator[dict[str, Any]]:
+    for body in one.bodies:
+        for choice in body["choices"]:
+            yield from (choice.get("logprobs") or {}).get("content") or ()
+
+
+def _of_response(one: Recording) -> list[dict[str, Any]]:
+    return listed_in(response_objects(one.bodies, one.request.streams)[-1])
+
+
+def _unsorted(row: dict[str, Any]) -> list[float]:
+    """The values of a token's candidates where they are in no order; a drawn token may come first."""
+    values = [top["logprob"] for top in row["top_logprobs"]]
+    drawn = row["top_logprobs"][0]["token"] == row["token"]
+    rest = values[1:] if drawn else values
+    return values if any(b > a + SAME for a, b in pairwise(rest)) else []
+
+
+def _other(one: dict[str, Any]) -> bool:
+    try:
+        return bool(bytes(one["bytes"]) != one["token"].encode(errors="replace"))
+    except ValueError:
+        return True

@@ -1,0 +1,88 @@
+"""What holds for the usage of one answer holds on every route, whole or streamed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm import MUST, Recordings, check, listed, observe, only_if
+
+from ..oracle.answers import CHAT, COMPLETIONS, ROUTES, answer_of, usages  # noqa: TID252 - suites lie together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_vllm import Recording
+
+SPEC = "openai:chat/object#usage"
+#: A part of the usage, and the count that it is a part of.
+PARTS = (
+    ("prompt_tokens_details", "cached_tokens", "prompt_tokens"),
+    ("input_tokens_details", "cached_tokens", "input_tokens"),
+    ("completion_tokens_details", "reasoning_tokens", "completion_tokens"),
+    ("output_tokens_details", "reasoning_tokens", "output_tokens"),
+)
+
+
+@check("usage.every.part", MUST, spec=SPEC, exchanges=["*"])
+def test_part(vllm_recordings: Recordings) -> None:
+    """Cached tokens are part of the prompt, reasoning of the answer, on any route."""
+    rows = [(one.key, *row) for one in _read(vllm_recordings) for use in usages(one) for row in _parts(use)]
+    only_if(rows, "no answer tells a part of its tokens")
+    observe("parts told", len(rows))
+    wrong = [f"{key}: {part} {name} of {whole}" for key, name, part, whole in rows if not 0 <= part <= whole]
+
+    assert not wrong, listed(wrong)
+
+
+@check("usage.every.running", MUST, spec=SPEC, exchanges=["*"])
+def test_running(vllm_recordings: Recordings) -> None:
+    """A usage that goes along with a stream grows with what was said."""
+    streams = [one for one in _read(vllm_recordings) if one.request.streams and _counts_along(one)]
+    only_if(streams, "no stream tells its usage as it goes")
+    wrong = [f"{one.key}: {fault}" for one in streams if (fault := _standing(one.deltas))]
+
+    assert not wrong, listed(wrong)
+
+
+def _read(recordings: Recordings) -> list[Recording]:
+    found = [one for one in recordings.of("") if one.request.path.partition("?")[0] in ROUTES]
+    return [one for one in found if answer_of(one)]
+
+
+def _parts(usage: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """Name, count and whole of every part that a usage tells."""
+    for details, name, whole in PARTS:
+        part = (usage.get(details) or {}).get(name)
+        if isinstance(part, int) and isinstance(usage.get(whole), int):
+            yield name, part, usage[whole]
+
+
+def _counts_along(one: Recording) -> bool:
+    path, asked = one.request.path, (one.request.json or {}).get("stream_options") or {}
+    return path in (CHAT, COMPLETIONS) and bool(asked.get("continuous_usage_stats"))
+
+
+def _standing(parts: Sequence[dict[str, Any]]) -> str:
+    """How a running usage does not go along with its stream; empty where it does."""
+    said, told, prompts = False, 0, set()
+    for part in parts:
+        said = said or any(map(_says, part.get("choices") or ()))
+        usage = part.get("usage")
+        if not usage:
+            continue
+        prompts.add(usage["prompt_tokens"])
+        if usage["completion_tokens"] < told:
+            return f"{usage['completion_tokens']} tokens after {told}"
+        told = usage["completion_tokens"]
+        if said and not told:
+            return "no tokens, and text was sent"
+        if usage["total_tokens"] != usage["prompt_tokens"] + told:
+            return f"a total of {usage['total_tokens']}, of {usage['prompt_tokens']} and {told}"
+    return f"prompts of {sorted(prompts)} tokens" if len(prompts) > 1 else ""
+
+
+def _says(choice: dict[str, Any]) -> bool:
+    words = choice.get("delta") or choice
+    return any(
+        words.get(name) for name in ("content", "text", "reasoning", "reasoning_content", "tool_calls")
+    )
