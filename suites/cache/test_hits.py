@@ -124,7 +124,9 @@ def test_agrees(cache_cold: Recording, cache_warm: Recording, cache_again: Recor
 )
 def test_within_prompt(vllm_recordings: Recordings) -> None:
     """No answer has more cached tokens than its prompt has tokens."""
-    answered = [r for r in vllm_recordings.of("cache.") if r.status == 200 and r.key != "cache.config"]
+    asked = [r for r in vllm_recordings.of("cache.") if r.key != "cache.config"]
+    only_if(asked, "no request of the cache's fits this server")
+    answered = [r for r in asked if r.status == 200]
     need(answered, "no request was answered")
     counts = [(r.key, cached_tokens(r), r.ok["usage"]["prompt_tokens"]) for r in answered]
     wrong = [f"{key}: {cached} of {prompt}" for key, cached, prompt in counts if cached > prompt]

@@ -34,7 +34,7 @@ def test_unscaled(canary_hot: Recording, canary_greedy: Recording, vllm_server: 
     only_if(mode in ("", "raw_logprobs"), f"log probabilities are made as --logprobs-mode says: {mode}")
     hot, plain = (max(_logprobs(one)["top_logprobs"][0].values()) for one in (canary_hot, canary_greedy))
 
-    assert abs(hot - plain) <= TIE, f"{hot:.2f} at temperature 2, {plain:.2f} at 0"
+    assert abs(hot - plain) <= LAX, f"{hot:.2f} at temperature 2, {plain:.2f} at 0"
 
 
 @check("canary.varied.greedy", MUST, spec=DEGENERATE, needs=NEEDS)

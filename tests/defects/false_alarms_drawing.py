@@ -232,6 +232,10 @@ def _consistent(args: Mapping[str, Any]) -> dict[str, Any]:
         made.pop("default-chat-template-kwargs", None)
     if "tool-call-parser" in made and made["tool-call-parser"] is None:
         made["enable-auto-tool-choice"] = None
+    if "speculative-config" in made and "min_p" in (made.get("override-generation-config") or {}):
+        del made["override-generation-config"]  # every request would be refused: no drafts with min_p
+    if made.get("max-num-batched-tokens", 512) < made.get("max-num-seqs", 128):
+        made.pop("max-num-batched-tokens")
     blocks = made.get("num-gpu-blocks-override")
     if blocks and blocks * made.get("block-size", BLOCK) < 2 * made.get("max-model-len", CONTEXT):
         del made["num-gpu-blocks-override"]  # one request of full length does not fit, or hardly

@@ -47,7 +47,7 @@ in_choices(
     "canary.scaled-by-temperature",
     "Log probabilities are those that a high temperature leaves.",
     (COMPLETIONS,),
-    _scaled(lambda value: value - 1.0),
+    _scaled(lambda value: value - 3.0),  # as a first token of many candidates loses
     lambda given: (given.get("temperature") or 0) > 1,
     faults=["vllm-project/vllm#9453"],
     catches=["canary.varied.unscaled"],
