@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.deviations import GENERAL, subject_of, title_of
 from pytest_vllm.decide.verdict import (
+    EVERY,
     MISREAD,
     SIGNS_OF_LIFE,
     Verdict,
@@ -101,6 +102,11 @@ class _Sight:
         return self.result.check in SIGNS_OF_LIFE
 
     @property
+    def wide(self) -> bool:
+        """Whether it looks at everything: it joins one cause and ties no two together."""
+        return len(self.blamed) > WIDE or EVERY in self.result.check
+
+    @property
     def said(self) -> set[str]:
         return {one.partition("\n")[0] for one in self.symptoms}
 
@@ -117,7 +123,7 @@ class _Sight:
         shared = bool(self.blamed & other.blamed)
         if self.result.area == other.result.area:
             return shared or alike
-        return shared and (alike or GENERAL in (self.subject, other.subject))
+        return shared and (alike or GENERAL in (self.subject, other.subject) or self.wide or other.wide)
 
 
 def causes(
@@ -227,14 +233,14 @@ def named_at(said: str, key: str) -> int:
 
 def _groups(sights: Iterable[_Sight]) -> list[list[_Sight]]:
     """Sights that belong together: those that blame few exchanges, then the wide ones, each to one group."""
-    ordered = sorted(sights, key=lambda one: (len(one.blamed) > WIDE, one.rank))
+    ordered = sorted(sights, key=lambda one: (one.wide, one.rank))
     groups: list[list[_Sight]] = []
     for one in ordered:
         near = [(sum(one.like(other) for other in group), group) for group in groups]
         close = [pair for pair in near if pair[0]]
         if not close:
             groups.append([one])
-        elif len(one.blamed) > WIDE:
+        elif one.wide:
             max(close, key=lambda pair: pair[0])[1].append(one)
         else:
             merged = [member for _, group in close for member in group]

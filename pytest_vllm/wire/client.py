@@ -123,7 +123,7 @@ class WireClient:
             headers=self._headers(request, body),
             content=body,
             extensions={
-                "timeout": self._http.timeout.as_dict(),
+                "timeout": {**self._http.timeout.as_dict(), **self._patience(request)},
                 "target": f"{self._route.lead}{target(request.path)}".encode(),
             },
         )
@@ -131,6 +131,15 @@ class WireClient:
             if value is None and name in wire.headers:
                 del wire.headers[name]
         return wire
+
+    def _patience(self, request: Request) -> dict[str, float]:
+        """No limit to silence of its own where an answer may be held back until it is whole.
+
+        A call that has to be made is written by a constraint, and a parser may wait for its end.
+        """
+        body = request.json if isinstance(request.json, dict) else {}
+        held_back = bool(body.get("tools")) and body.get("tool_choice") not in (None, "auto", "none")
+        return {"read": self._exchange} if held_back and request.streams else {}
 
     def _headers(self, request: Request, body: bytes | None) -> list[tuple[str, str]]:
         own = own_headers(has_body=body is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import only_if
+from pytest_vllm import only_if, undecided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,13 +45,23 @@ def _behind(recording: Recording) -> bool:
     return isinstance(body, dict) and bool(body.get("background"))
 
 
-def streams(recordings: Recordings) -> list[Recording]:
-    """Every stream of this suite that was answered with 200."""
+def begun(recordings: Recordings) -> list[Recording]:
+    """Every stream of this suite that was answered with 200, whether it came to its end or not."""
     return [r for r in recordings.of("responses.") if r.request.streams and r.status == 200]
 
 
+def streams(recordings: Recordings) -> list[Recording]:
+    """Every stream of this suite that was answered with 200 and for which there was time."""
+    return [r for r in begun(recordings) if r.failure is None or not r.failure.slow]
+
+
 def events(recording: Recording) -> list[Body]:
-    """The events of a stream that are objects; the end mark of other interfaces left out."""
+    """The events of a stream that are objects; the end mark of other interfaces left out.
+
+    Raises Undecided when time ran out before its end: what had come by then is no answer.
+    """
+    if recording.failure is not None and recording.failure.slow:
+        undecided(f"{recording.key} was not read to its end: {recording.error}")
     return [found for event in recording.events if isinstance(found := object_of(event.data), dict)]
 
 

@@ -9,6 +9,7 @@ from .items import (
     ENDS,
     STREAMS_FROM,
     applies,
+    begun,
     ends,
     events,
     final,
@@ -148,7 +149,9 @@ def test_no_error(vllm_server: Server, vllm_recordings: Recordings) -> None:
 @check("responses.stream.clean", MUST, spec="rfc9110:section-6.1", needs=NEEDS, exchanges=AREA)
 def test_clean(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """A stream ends as HTTP demands, not by a broken connection or by silence."""
-    found = answered(vllm_server, vllm_recordings)
+    applies(vllm_server, STREAMS_FROM, "streams responses")
+    found = begun(vllm_recordings)
+    need(found, "no stream began")
     wrong = [f"{r.key} after {r.seconds:.1f} s: {r.error}" for r in found if r.error]
 
     assert not wrong, listed(wrong)

@@ -234,7 +234,7 @@ def _consistent(args: Mapping[str, Any]) -> dict[str, Any]:
         made["enable-auto-tool-choice"] = None
     if "speculative-config" in made and "min_p" in (made.get("override-generation-config") or {}):
         del made["override-generation-config"]  # every request would be refused: no drafts with min_p
-    if made.get("max-num-batched-tokens", 512) < made.get("max-num-seqs", 128):
+    if made.get("max-num-batched-tokens", 16384) < made.get("max-num-seqs", 128):
         made.pop("max-num-batched-tokens")
     blocks = made.get("num-gpu-blocks-override")
     if blocks and blocks * made.get("block-size", BLOCK) < 2 * made.get("max-model-len", CONTEXT):

@@ -361,3 +361,20 @@ def test_a_cancelled_exchange_closes_its_connection() -> None:
                 return await closed.wait()
 
     assert asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("choice", "lasts"), [("required", True), ({"type": "function", "name": "f"}, True), ("auto", False)]
+)
+def test_a_call_that_has_to_be_made_may_be_held_back_until_it_is_whole(choice: Any, lasts: bool) -> None:
+    """A constraint writes it, and what streams it may wait for its end: silence says nothing until then."""
+
+    async def slow(call: Call) -> None:
+        await call.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 16\r\n\r\n")
+        await asyncio.sleep(0.3)
+        await call.write(b"data: [DONE]\n\n\n\n")
+
+    body = {"model": "m", "tools": [{"type": "function"}], "tool_choice": choice, "stream": True}
+    recording, _ = exchange(slow, Request("POST", "/v1/responses", json=body), gap=0.05, exchange=5.0)
+
+    assert (recording.failure is None) is lasts
