@@ -39,7 +39,7 @@ ignores(
     ["text"],
     (RESPONSES,),
     faults=["STRUCT-004"],
-    catches=["structured.responses.valid"],
+    catches=["structured.responses.valid", "responses.format.schema"],
 )
 
 
