@@ -225,7 +225,7 @@ EVERY = ".every."
 #: What a failing check of them weighs, measured with `tests.defects.matrix`.
 LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
 #: As much, where it is about one matter in all answers.
-EVERY_WEIGHS = 0.1
+EVERY_WEIGHS = 0.015
 #: Added to what an area decided: one failure among few checks does not outweigh several among many.
 FEW = 5
 #: From this share of its checks on an area's answers count as those that cannot be read, weighed.
