@@ -68,7 +68,7 @@ def test_arguments(vllm_recordings: Recordings) -> None:
 
 
 def _is_plain(key: str) -> bool:
-    """Whether a model spoke: what is scripted is odd on purpose, and checks of its own know what comes of it."""
+    """Whether a model spoke: what is scripted is odd on purpose, and has checks of its own."""
     return not key.startswith("scripted.")
 
 
