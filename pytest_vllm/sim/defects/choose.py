@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.api.events import Event
 from pytest_vllm.sim.defects.registry import Defect, add
 from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, only
 
@@ -86,6 +88,24 @@ def refused(  # noqa: PLR0917 - what is refused, with what, when
         return reply
 
     return add(name, summary, {"reply": only(paths, refusing)}, **facts)
+
+
+def broken_off(
+    name: str, summary: str, paths: Sequence[str], message: str, when: When = always, **facts: Any
+) -> Defect:
+    """Some good requests end in a server error: whole ones by their status, streams by their only event."""
+
+    def refusing(reply: Reply, exchange: Exchange) -> Reply:
+        asked = exchange.body if isinstance(exchange.body, dict) else {}
+        if reply.status == 200 and when(asked):
+            reply.status, reply.body = 500, failure(message)
+        return reply
+
+    def breaking(events: list[Event], exchange: Exchange) -> list[Event]:
+        asked = exchange.body if isinstance(exchange.body, dict) else {}
+        return [Event(json.loads(failure(message)))] if when(asked) else events
+
+    return add(name, summary, {"reply": only(paths, refusing), "events": only(paths, breaking)}, **facts)
 
 
 def in_bytes(
