@@ -58,8 +58,16 @@ def _parts(usage: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
 
 
 def _counts_along(one: Recording) -> bool:
-    path, asked = one.request.path, (one.request.json or {}).get("stream_options") or {}
-    return path in (CHAT, COMPLETIONS) and bool(asked.get("continuous_usage_stats"))
+    """Whether a stream of one choice tells its usage as it goes; of several each tells its own."""
+    asked = one.request.json or {}
+    along = bool((asked.get("stream_options") or {}).get("continuous_usage_stats"))
+    prompts = asked.get("prompt")
+    several = (asked.get("n") or 1) > 1 or (isinstance(prompts, list) and not all(map(_is_id, prompts)))
+    return one.request.path in (CHAT, COMPLETIONS) and along and not several and not asked.get("echo")
+
+
+def _is_id(part: object) -> bool:
+    return isinstance(part, int)
 
 
 def _standing(parts: Sequence[dict[str, Any]]) -> str:
