@@ -45,7 +45,10 @@ def test_nothing_is_told_of_a_defect_that_is_caught_where_it_lies() -> None:
             f"chat.x breaks {MOST_UNRELATED + 1} checks of other areas",
         ),
         (outcome(causes=2), "one defect has 2 causes in the median"),
-        (outcome(areas=("tools", "chat")), "the verdict names another area first for 1 defects: chat.x"),
+        (
+            outcome(failed=("tools.b", "chat.a"), areas=("tools", "chat")),
+            "the verdict names another area first for 1 defects: chat.x",
+        ),
     ],
 )
 def test_a_promise_that_does_not_hold_is_told(one: Outcome, told: str) -> None:

@@ -50,6 +50,7 @@ NEWER = {
     "security.key.exact",
     "security.key.scheme-case",
     "stream.stop.unmatched",
+    "stream.usage.running",
 }
 #: Stand in the folder of another area: they judge every answer, wherever it comes from.
 OF_ALL = ("answers.whole", "answers.complete", "answers.plain")

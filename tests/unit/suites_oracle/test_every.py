@@ -114,9 +114,11 @@ def test_codes_are_the_status_and_of_one_type_whatever_it_is() -> None:
 
 def test_an_error_without_a_code_says_by_its_type_that_it_is_one() -> None:
     inner = {"error": {"message": "no", "type": "invalid_request_error"}}
-    errors_shaped(vllm_recordings=played(("/v1/messages", {}, 400, {"type": "error", **inner})))
+    errors_shaped(
+        vllm_server=server(), vllm_recordings=played(("/v1/messages", {}, 400, {"type": "error", **inner}))
+    )
     with pytest.raises(AssertionError, match=r"a\.0"):
-        errors_shaped(vllm_recordings=played(("/v1/messages", {}, 400, inner)))
+        errors_shaped(vllm_server=server(), vllm_recordings=played(("/v1/messages", {}, 400, inner)))
 
 
 def embedded(*rows: tuple[list[str], int]) -> Recordings:
