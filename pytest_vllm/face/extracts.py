@@ -30,6 +30,7 @@ def write_extract(session: GateSession, record: RunRecord) -> None:
     from pytest_vllm.report import overview  # noqa: PLC0415 - only a run that ends pays for it
     from pytest_vllm.report.compare import extract, kept  # noqa: PLC0415
 
+    writing = kept.FILE
     try:
         profiles = {
             name: part_of(session, run, record.results, record.decision_of(name))
@@ -41,9 +42,10 @@ def write_extract(session: GateSession, record: RunRecord) -> None:
         kept.write(session.reports, document)
         if not session.replaying:
             kept.remember(session.options.report / kept.HISTORY, document)
+            writing = overview.PAGE
             overview.add(session.options.report, document)
     except Exception as error:  # noqa: BLE001 - the verdict is still to be said
-        session.unwritten[kept.FILE] = f"{type(error).__name__}: {error}"
+        session.unwritten[writing] = f"{type(error).__name__}: {error}"
 
 
 def about(session: GateSession, record: RunRecord) -> dict[str, Any]:

@@ -116,7 +116,7 @@ class Findings:
         for streams in (False, True):
             kind = [one for one in self.answers if one.request.streams is streams]
             worked = [one for one in kind if one.request.path != "/tokenize"]
-            late = [one for one in worked if one.failure is not None and one.failure.slow]
+            late = [one for one in worked if one.late]
             if not any(one.status == 200 and one not in late for one in worked):
                 found += late
         return found
@@ -190,7 +190,7 @@ class Findings:
 
 def answered(recording: Recording) -> str:
     """The status of an answer, and the message of a refusal; why there was none."""
-    if recording.status is None or (recording.failure is not None and recording.failure.slow):
+    if recording.status is None or recording.late:
         return f"no answer ({recording.error})"
     if recording.status < 300:
         return str(recording.status)

@@ -62,8 +62,7 @@ def usable(recording: Recording) -> bool:
 
 def _left(recording: Recording) -> bool:
     """Whether the client left when it was meant to: what held it up before has no part in that."""
-    failure = recording.failure
-    return recording.request.timeout is not None and failure is not None and failure.slow
+    return recording.request.timeout is not None and recording.late
 
 
 def broke(recording: Recording) -> bool:

@@ -110,7 +110,7 @@ def _scored(recording: Recording, server: Server) -> str:
         return ""
     found = _SCORES.search(recording.text)
     asked, allowed = (int(found[1]), int(found[2])) if found else (0, 0)
-    known = server.args.get("max-logprobs", MOST_SCORES) if server.kind.starts or server.args else allowed
+    known = server.args.get("max-logprobs", MOST_SCORES) if server.flags_known else allowed
     if asked <= allowed or known == -1 or asked <= int(known):
         return ""
     return f"it asks for {asked} log probabilities, the server gives {allowed} at most"

@@ -197,7 +197,7 @@ class Vigil:
         return next((one for one in self.stills if one.begin < end and one.end > begin), None)
 
     def _count(self, recording: Recording) -> None:
-        now, slow = time.perf_counter(), _slow(recording)
+        now, slow = time.perf_counter(), recording.late
         self._token_at = max(self._token_at, self.client.pulse.at)
         if generated_tokens(recording) and not slow:
             self._silent, self._token_at = 0, now
@@ -223,7 +223,7 @@ class Vigil:
     def _doubtful(self, recording: Recording) -> bool:
         if self._lost >= REFUSALS or self._silent >= self.crowd + REFUSALS:
             return True
-        if not (_slow(recording) and recording.seconds >= SILENT):
+        if not (recording.late and recording.seconds >= SILENT):
             return False
         return time.perf_counter() - self._token_at >= SILENT
 
@@ -346,14 +346,10 @@ class Vigil:
         return Request("POST", path, json={"model": server.model, **body}, timeout=limit, expect=None)
 
 
-def _slow(recording: Recording) -> bool:
-    return recording.failure is not None and recording.failure.slow
-
-
 def _gone(recording: Recording) -> bool:
     """Whether it looks as if nobody was there: a reset, a close, a refusal, a proxy that found nobody."""
     nobody = recording.failure is not None or recording.status in GONE
-    return nobody and broke(recording) and not _slow(recording)
+    return nobody and broke(recording) and not recording.late
 
 
 def _lives(recording: Recording) -> bool:

@@ -140,6 +140,11 @@ class Recording:
         """Bytes at the end of the stream that no blank line closed."""
         return self._stream[1]
 
+    @property
+    def late(self) -> bool:
+        """Whether time ran out before its end."""
+        return self.failure is not None and self.failure.slow
+
     @cached_property
     def deltas(self) -> list[Any]:
         """The JSON objects of a stream: events that are JSON, without `[DONE]`.
@@ -147,7 +152,7 @@ class Recording:
         Raises Undecided when an event is not JSON (`stream.framing.json` is the check that says so), and when
         time ran out before its end: what had come by then is no answer (`answers.complete` judges that).
         """
-        if self.failure is not None and (self.failure.slow or self.failure.ours):
+        if self.late or (self.failure is not None and self.failure.ours):
             raise Undecided(f"{self.key} was not read to its end: {self.error}")
         try:
             return [event.json for event in self.events if not event.is_done]

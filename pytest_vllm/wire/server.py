@@ -75,11 +75,14 @@ class Server:
         return LAUNCHERS.get(self.launcher, LAUNCHERS["attach"])
 
     @property
+    def flags_known(self) -> bool:
+        """Whether its serve arguments are known: it was started here, or somebody gave them."""
+        return self.kind.starts or bool(self.args)
+
+    @property
     def role(self) -> str | None:
         """Who speaks in chats, `assistant` unless the operator says otherwise; None where nobody knows."""
-        if not self.kind.starts and not self.args:
-            return None
-        return str(self.args.get("response-role") or "assistant")
+        return str(self.args.get("response-role") or "assistant") if self.flags_known else None
 
     def can(self, name: str) -> bool:
         """Whether the server has this capability."""

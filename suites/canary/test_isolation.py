@@ -11,6 +11,7 @@ from pytest_vllm import (
     Recording,
     Recordings,
     check,
+    error_in,
     need,
     text_of,
     unexpected,
@@ -41,7 +42,7 @@ def test_long(canary_long_stream: Recording) -> None:
     assert answer.status == 200, (
         f"a prompt of {length} tokens: {answer.status or answer.error}: {answer.text[:200]}"
     )
-    broken = [part["error"] for part in answer.bodies if part.get("error")]
+    broken = [error for part in answer.bodies if (error := error_in(part))]
     assert not broken, f"a prompt of {length} tokens: {str(broken[0])[:200]}"
 
 

@@ -43,7 +43,7 @@ def test_complete(vllm_recordings: Recordings) -> None:
     asked = [one for one in vllm_recordings.of("") if _due(one)]
     need(asked, "no request was answered with 200")
     broken = [one for one in asked if one.failure in BROKEN]
-    slow = [one for one in asked if one.failure is not None and one.failure.slow]
+    slow = [one for one in asked if one.late]
     silent = [one for one in slow if one.status == 200]
     alone = [one for one in silent if any(_went_on(other, one) for other in asked)]
     said = [f"{one.key}: {one.error}" for one in [*broken, *alone]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
 from ..oracle.answers import CHAT, COMPLETIONS, RESPONSES, answer_of  # noqa: TID252 - suites lie together
-from ..oracle.apis import listed_in, response_objects  # noqa: TID252 - suites lie together
+from ..oracle.apis import BY_ID, listed_in, response_objects  # noqa: TID252 - suites lie together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_vllm import Recording
 
 SPEC = "openai:chat/object#choices-logprobs"
-#: How tokens are written where their ids were asked for instead.
-BY_ID = "token_id:"
 #: Nats by which the same log probability may be written otherwise, and how far above 1 sums may be.
 SAME, ROUNDED = 1e-3, 1.01
 TORN = "\ufffd"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+#: How tokens are written where their ids were asked for instead.
+BY_ID = "token_id:"
 #: One token: its text, and the likeliest candidates at its place with their log probabilities.
 Token = tuple[str, dict[str, float]]
 

@@ -60,7 +60,7 @@ def _chat(asked: Mapping[str, Any], server: Server) -> list[dict[str, Any]] | st
             del body["tools"]
         elif not server.at_least("0.10.0"):
             return "tools that may not be called stand in the prompt or not, by version"
-        elif not server.kind.starts and not server.args:
+        elif not server.flags_known:
             return "tools that may not be called stand in the prompt or not, by a flag that is not known here"
     return [body]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
 from .answers import CHAT, COMPLETIONS, RESPONSES, answer_of, answers
-from .apis import listed_in, response_objects
+from .apis import BY_ID, listed_in, response_objects
 from .test_texts import SPECIAL, TORN
 from .ties import SAME, bent
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from .answers import Answer
     from .apis import Choice
 
-#: How tokens are written where their ids were asked for instead.
-BY_ID = "token_id:"
 #: The best of three million tokens is likelier than this.
 LEAST = -15.0
 

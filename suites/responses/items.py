@@ -52,7 +52,7 @@ def begun(recordings: Recordings) -> list[Recording]:
 
 def streams(recordings: Recordings) -> list[Recording]:
     """Every stream of this suite that was answered with 200 and for which there was time."""
-    return [r for r in begun(recordings) if r.failure is None or not r.failure.slow]
+    return [r for r in begun(recordings) if not r.late]
 
 
 def events(recording: Recording) -> list[Body]:
@@ -60,7 +60,7 @@ def events(recording: Recording) -> list[Body]:
 
     Raises Undecided when time ran out before its end: what had come by then is no answer.
     """
-    if recording.failure is not None and recording.failure.slow:
+    if recording.late:
         undecided(f"{recording.key} was not read to its end: {recording.error}")
     return [found for event in recording.events if isinstance(found := object_of(event.data), dict)]
 

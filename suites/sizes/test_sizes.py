@@ -36,7 +36,7 @@ def refusable(*answers: Recording) -> None:
 
 def in_time(answer: Recording) -> None:
     """Raise Undecided where our patience ended, and not the stream."""
-    need(answer.failure is None or not answer.failure.slow, f"{answer.key}: {answer.error}")
+    need(not answer.late, f"{answer.key}: {answer.error}")
 
 
 def used(answer: Recording) -> int:

@@ -57,7 +57,7 @@ def forced(server: Server, *bare: Recording) -> bool:
 
     Of a server that somebody else started only its answers say so.
     """
-    if server.kind.starts or server.args:
+    if server.flags_known:
         return bool(server.args.get("enable-force-include-usage"))
     return bool(bare) and all(usages(r) for r in bare)
 

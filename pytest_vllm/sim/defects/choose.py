@@ -80,32 +80,33 @@ def refused(  # noqa: PLR0917 - what is refused, with what, when
     **facts: Any,
 ) -> Defect:
     """Some good requests are answered with a status and a body of an error; an empty one drops the answer."""
+    return add(name, summary, {"reply": only(paths, _refusing(status, body, when))}, **facts)
 
+
+def _refusing(status: int, body: bytes, when: When) -> Callable[[Reply, Exchange], Reply]:
     def refusing(reply: Reply, exchange: Exchange) -> Reply:
-        asked = exchange.body if isinstance(exchange.body, dict) else {}
-        if reply.status == 200 and when(asked):
+        if reply.status == 200 and when(_asked(exchange)):
             reply.status, reply.body = status, body
         return reply
 
-    return add(name, summary, {"reply": only(paths, refusing)}, **facts)
+    return refusing
+
+
+def _asked(exchange: Exchange) -> dict[str, Any]:
+    return exchange.body if isinstance(exchange.body, dict) else {}
 
 
 def broken_off(
     name: str, summary: str, paths: Sequence[str], message: str, when: When = always, **facts: Any
 ) -> Defect:
     """Some good requests end in a server error: whole ones by their status, streams by their only event."""
-
-    def refusing(reply: Reply, exchange: Exchange) -> Reply:
-        asked = exchange.body if isinstance(exchange.body, dict) else {}
-        if reply.status == 200 and when(asked):
-            reply.status, reply.body = 500, failure(message)
-        return reply
+    body = failure(message)
 
     def breaking(events: list[Event], exchange: Exchange) -> list[Event]:
-        asked = exchange.body if isinstance(exchange.body, dict) else {}
-        return [Event(json.loads(failure(message)))] if when(asked) else events
+        return [Event(json.loads(body))] if when(_asked(exchange)) else events
 
-    return add(name, summary, {"reply": only(paths, refusing), "events": only(paths, breaking)}, **facts)
+    hooks = {"reply": only(paths, _refusing(500, body, when)), "events": only(paths, breaking)}
+    return add(name, summary, hooks, **facts)
 
 
 def in_bytes(
