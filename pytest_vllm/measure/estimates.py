@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_vllm.measure.held import left, length, touches
-from pytest_vllm.measure.statistics import Interval, mean_interval, median_interval, steady_interval
+from pytest_vllm.measure.statistics import LEAST, Interval, mean_interval, median_interval, steady_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,8 +29,9 @@ RATES = ("decode-tok-s", "aggregate-tok-s", "prefill-tok-s", "requests-s", "good
 TIMES = ("ttft", "ttft-cached", "tpot", "e2e")
 #: Values that an interval is worked out from, at most; more are averaged in groups of neighbours.
 MOST = 240
-#: Parts of the window for rates over all streams, at most, and deltas of one stream in each, at least.
-PARTS, DELTAS = 60, 5
+#: Parts of the window for rates over all streams, at most; deltas of one stream in each that make it smooth, and
+#: those that do where a slow server has no more: its interval is the wider for it.
+PARTS, DELTAS, FEWEST = 60, 5, 2
 GENERATED, PROMPT = "vllm:generation_tokens_total", "vllm:prompt_tokens_total"
 FIRST = "vllm:time_to_first_token_seconds"
 #: Between tokens: its name now, and before 0.11.
@@ -157,8 +158,8 @@ def _parts(measured: Measured, stamps: Sequence[tuple[float, float]]) -> list[fl
     for begin, end in pieces:
         inside += [(at - begin + passed, count) for at, count in stamps if begin <= at < end]
         passed += end - begin
-    streams = max(1, measured.workload.streams)
-    parts = min(PARTS, int(len(inside) / streams / DELTAS))
+    each = len(inside) / max(1, measured.workload.streams)
+    parts = min(PARTS, max(int(each / DELTAS), min(LEAST, int(each / FEWEST))))
     if parts < 1:
         return []
     width = passed / parts

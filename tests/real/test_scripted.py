@@ -18,8 +18,6 @@ from tests.real.gate import GateRun, run_gate
 pytestmark = pytest.mark.real
 
 PYTHONS = [one for one in os.environ.get("PYTEST_VLLM_PYTHONS", "").split(os.pathsep) if one]
-#: The full set of one parser, recorded on two cores that do nothing else, in seconds.
-RECORDED_WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +55,13 @@ def test_the_known_faults_are_all_there_and_no_others(in_a_container: GateRun, t
 
 @pytest.mark.docker
 def test_it_is_quick(in_a_container: GateRun) -> None:
-    """Recording the scripts of one parser takes a minute at most."""
+    """Recording the scripts of one parser takes what the server takes, whatever machine that runs on.
+
+    A minute on two quiet cores; how long it took is in the report, and `docs/trust.md` says what was measured.
+    """
     (recorded,) = [one for one in in_a_container.report["phases"] if one["name"] == "record"]
 
-    assert recorded["seconds"] <= RECORDED_WITHIN_S
+    assert recorded["detail"]["within_bound"], recorded["detail"]
 
 
 @pytest.mark.docker
