@@ -73,7 +73,7 @@ class Sizes:
         """
         request, limit = recording.request, self.server.max_model_len
         meant = request.expect not in (200, None)
-        if request.expect == 200 and (scores := _scored(recording, self.server)):
+        if not meant and (scores := _scored(recording, self.server)):
             return scores
         if recording.status != 400 or meant or limit is None or not _CONTEXT.search(recording.text):
             return ""
