@@ -73,7 +73,7 @@ class Sizes:
         """
         request, limit = recording.request, self.server.max_model_len
         meant = request.expect not in (200, None)
-        if not meant and (scores := _scored(recording, self.server)):
+        if scores := _scored(recording, self.server):
             return scores
         if recording.status != 400 or meant or limit is None or not _CONTEXT.search(recording.text):
             return ""
@@ -101,9 +101,12 @@ class Sizes:
 def _scored(recording: Recording, server: Server) -> str:
     """What a refusal of log probabilities says, by its status or as the event of a stream; empty for none.
 
-    A server that is known to allow as many is not excused.
+    A server that is known to allow as many is not excused. A request for more than any server gives unasked is
+    meant to be refused, unless it says that it is to be served.
     """
-    body = recording.request.json
+    body, expected = recording.request.json, recording.request.expect
+    if expected not in (200, None):
+        return ""
     names = ("logprobs", "top_logprobs", "prompt_logprobs")
     asks = isinstance(body, dict) and any(body.get(name) not in (None, False) for name in names)
     if not asks or recording.status not in (200, 400) or len(recording.body) > _SHORT:
@@ -111,7 +114,7 @@ def _scored(recording: Recording, server: Server) -> str:
     found = _SCORES.search(recording.text)
     asked, allowed = (int(found[1]), int(found[2])) if found else (0, 0)
     known = server.args.get("max-logprobs", MOST_SCORES) if server.flags_known else allowed
-    if asked <= allowed or known == -1 or asked <= int(known):
+    if asked <= allowed or known == -1 or asked <= int(known) or (expected is None and asked > MOST_SCORES):
         return ""
     return f"it asks for {asked} log probabilities, the server gives {allowed} at most"
 

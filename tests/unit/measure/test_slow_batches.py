@@ -16,9 +16,7 @@ def measured(deltas: int) -> Measured:
     """Sixteen streams, each with so many deltas of one token, evenly over the window."""
     gap = SECONDS / deltas
     at = tuple(gap * (number + 0.5) for number in range(deltas))
-    sample = Sample(
-        kind="many", intended=0.0, sent=0.0, headers=0.0, deltas=at, end=SECONDS, tokens=deltas
-    )
+    sample = Sample(kind="many", intended=0.0, sent=0.0, headers=0.0, deltas=at, end=SECONDS, tokens=deltas)
     load = Workload(streams=STREAMS, kinds=(Kind("many"),), seconds=SECONDS)
     return Measured("x", load, samples=(sample,) * STREAMS, window=(0.0, SECONDS))
 

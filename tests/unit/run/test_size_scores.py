@@ -50,10 +50,12 @@ def test_a_request_that_is_meant_to_be_refused_is_judged() -> None:
     assert not asyncio.run(sizes.refused(answer))
 
 
-def test_a_request_that_may_be_refused_is_no_evidence_then() -> None:
-    """What may be served or refused is not asked at all where fewer log probabilities are given."""
+@pytest.mark.parametrize(("asked", "excused"), [(5, True), (10_000_000, False)])
+def test_what_may_be_refused_is_no_evidence_where_fewer_are_given(asked: int, excused: bool) -> None:
+    """What no server gives unless it is told to is asked for its refusal."""
     sizes = Sizes(Server("http://x", "m", args={"max-logprobs": 1}), cast("WireClient", None))
-    request = Request("POST", "/v1/completions", json={"prompt": "a", "logprobs": 5}, expect=None)
-    answer = Recording("x", request, sent=0.0, status=400, chunks=((0.1, SAID.encode()),))
+    request = Request("POST", "/v1/completions", json={"prompt": "a", "logprobs": asked}, expect=None)
+    said = SAID.replace("logprobs of 5", f"logprobs of {asked}").encode()
+    answer = Recording("x", request, sent=0.0, status=400, chunks=((0.1, said),))
 
-    assert asyncio.run(sizes.refused(answer)) == "it asks for 5 log probabilities, the server gives 1 at most"
+    assert bool(asyncio.run(sizes.refused(answer))) is excused
