@@ -101,7 +101,7 @@ class Sizes:
 def _scored(recording: Recording, server: Server) -> str:
     """What a refusal of log probabilities says, by its status or as the event of a stream; empty for none.
 
-    A server that is known to allow as many is not excused. A request for more than any server gives unasked is
+    A server that is known to allow as many is not excused. One for more than any server gives unasked is
     meant to be refused, unless it says that it is to be served.
     """
     body, expected = recording.request.json, recording.request.expect
