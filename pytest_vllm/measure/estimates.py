@@ -29,8 +29,8 @@ RATES = ("decode-tok-s", "aggregate-tok-s", "prefill-tok-s", "requests-s", "good
 TIMES = ("ttft", "ttft-cached", "tpot", "e2e")
 #: Values that an interval is worked out from, at most; more are averaged in groups of neighbours.
 MOST = 240
-#: Parts of the window for rates over all streams, at most; deltas of one stream in each that make it smooth, and
-#: those that do where a slow server has no more: its interval is the wider for it.
+#: Parts of the window for rates over all streams, at most; deltas of a stream in each that make it smooth;
+#: and those that do where a slow server has no more: its interval is the wider for it.
 PARTS, DELTAS, FEWEST = 60, 5, 2
 GENERATED, PROMPT = "vllm:generation_tokens_total", "vllm:prompt_tokens_total"
 FIRST = "vllm:time_to_first_token_seconds"

@@ -346,7 +346,9 @@ class _Recorder:
             return
         if recording.failure is None:
             self._endless[kind] = -self.total
-        elif recording.failure.slow and recording.request.timeout is None:
+        elif recording.failure is Failure.PROTOCOL or (
+            recording.failure.slow and recording.request.timeout is None
+        ):
             self._endless[kind] += 1
 
     def _without_end(self, request: Request) -> str:
@@ -355,7 +357,7 @@ class _Recorder:
         if self._endless[kind] < ENDLESS:
             return ""
         which = "streams" if streams else "answers"
-        return f"{self._endless[kind]} {which} of {path} began and did not end in time, and none did"
+        return f"{self._endless[kind]} {which} of {path} began and did not end as they should, and none did"
 
     async def _too_big(self, planned: Planned, request: Request) -> str:
         """Why a request is not sent to a server of this size; empty when it is."""

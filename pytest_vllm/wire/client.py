@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import httpx
 
 from pytest_vllm.wire.allowance import Allowance
+from pytest_vllm.wire.endless import Endless
 from pytest_vllm.wire.failure import Failure, TransportError
 from pytest_vllm.wire.http1 import Arrivals, Http1Transport
 from pytest_vllm.wire.policy import route_to
@@ -95,7 +96,7 @@ class WireClient:
             async with asyncio.timeout(limit):
                 response = await self._http.send(self._wire_request(request), stream=True)
                 try:
-                    aborted = await _read(response.extensions["arrivals"], request.abort_after)
+                    aborted = await _read(response.extensions["arrivals"], request)
                 finally:
                     await response.aclose()
         except TimeoutError:
@@ -173,13 +174,19 @@ def _pairs(response: httpx.Response) -> list[tuple[bytes, bytes]]:
     return [(name.lower(), value) for name, value in response.headers.raw]
 
 
-async def _read(arrivals: Arrivals, abort_after: int | None) -> bool:
-    """Read the body to its end, or to the event after which to close; whether we closed the connection."""
-    if abort_after is None:
-        return await arrivals.finished()
-    if abort_after == 0:
+async def _read(arrivals: Arrivals, request: Request) -> bool:
+    """Read the body to its end, or to the event after which to close; whether we closed the connection.
+
+    Raises TransportError when the body does not end cleanly, or goes on where it should have ended.
+    """
+    if request.abort_after is None:
+        endless = Endless(request)
+        if await arrivals.finished(endless if request.streams else None):
+            raise TransportError(Failure.PROTOCOL, endless.why)
+        return False
+    if request.abort_after == 0:
         return arrivals.stop()
-    return await arrivals.finished(_after_events(abort_after))
+    return await arrivals.finished(_after_events(request.abort_after))
 
 
 def _after_events(count: int) -> Callable[[float, bytes], bool]:

@@ -33,7 +33,7 @@ class Failure(StrEnum):
     TRUNCATED = "truncated"
     """The connection was closed in order, before the response was complete."""
     PROTOCOL = "protocol"
-    """The bytes are not HTTP/1.1, or more than a recording holds."""
+    """The bytes are not HTTP/1.1, more than a recording holds, or a stream that goes on after its end."""
     GIVEN_UP = "given-up"
     """This run stopped waiting for it."""
     STOPPED = "stopped"

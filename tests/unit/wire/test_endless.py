@@ -53,7 +53,8 @@ def test_no_more_of_them_are_asked_for(tmp_path: Path) -> None:
     assert {run.store.get(f"plain-{number}").failure for number in range(10)} == {None}
     words = {error for error in run.errors.values() if error.startswith("not sent")}
     assert words <= {
-        f"not sent: {count} streams of {CHAT} began and did not end in time, and none did" for count in (3, 4)
+        f"not sent: {count} streams of {CHAT} began and did not end as they should, and none did"
+        for count in (3, 4)
     }
     assert run.report is not None
     assert not run.report.stopped
