@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_vllm.wire.recording import Undecided
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.samples import Sample
 from pytest_vllm.measure.workload import Kind, Workload
+from pytest_vllm.wire.recording import Undecided
 
 STREAMS, SECONDS = 16, 40.0
 
