@@ -46,13 +46,14 @@ DO_NOT_TRACK = "1"
 
 [server.args]
 enforce-eager = true
-dtype = "float32"
 {args}
 
 [boot]
 timeout = "10m"
 stalled = "4m"
 """
+#: What a set is given that names no type of its own: a CPU without AVX-512 emulates bfloat16.
+WHOLE = 'dtype = "float32"'
 #: Answers that accuse nobody.
 HARMLESS = ("GO", "UNDECIDED")
 #: A server of one sequence, on a machine with other work, takes its time.
@@ -74,7 +75,8 @@ class Flags:
     def profile(self, version: str) -> str:
         """The profile that boots it."""
         env = (f"{name} = {value}" for name, value in self.env.items())
-        return PROFILE.format(version=version, args="\n".join(self.args), env="\n".join(env))
+        args = self.args if any(one.startswith("dtype") for one in self.args) else (WHOLE, *self.args)
+        return PROFILE.format(version=version, args="\n".join(args), env="\n".join(env))
 
 
 SETS = {
@@ -130,6 +132,19 @@ SETS = {
             "num-gpu-blocks-override = 40",
         ],
         env={"VLLM_ENABLE_RESPONSES_API_STORE": '"1"'},
+    ),
+    # sums in another order give other near ties: what is compared with itself may differ there, and only there
+    "halves": Flags(['dtype = "bfloat16"', "max-model-len = 4096", "max-num-seqs = 32"]),
+    "pieces": Flags(
+        [
+            "max-model-len = 4096",
+            "stream-interval = 5",
+            "max-logprobs = 1",
+            "max-num-partial-prefills = 1",
+            "long-prefill-token-threshold = 64",
+            'fingerprint-mode = "none"',
+            "enable-request-id-headers = true",
+        ]
     ),
     "drafts": Flags(
         [
