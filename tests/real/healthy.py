@@ -133,7 +133,7 @@ SETS = {
         ],
         env={"VLLM_ENABLE_RESPONSES_API_STORE": '"1"'},
     ),
-    # sums in another order give other near ties: what is compared with itself may differ there, and only there
+    # sums in another order: what is compared with itself may differ at near ties, and only there
     "halves": Flags(['dtype = "bfloat16"', "max-model-len = 4096", "max-num-seqs = 32"]),
     "pieces": Flags(
         [
