@@ -57,6 +57,7 @@ def measure_all(
     tier: str = "gate",
     asked: bool = True,
     gone: Callable[[], str] = str,
+    stopped: str = "",
 ) -> dict[str, Any]:
     """Perform measurements and keep what they give in the server's folder.
 
@@ -68,6 +69,7 @@ def measure_all(
         tier: `soak` has a budget of its own.
         asked: whether somebody asked for these; if not, a rehearsal without time measures only own ones.
         gone: why the server is gone or hangs, in words; empty while it lives. May take a while.
+        stopped: why nothing is measured at all; empty where it is.
 
     Returns:
         What the report tells of the phase: budget in the server's seconds, seconds scored, how many requests;
@@ -89,7 +91,6 @@ def measure_all(
     budget = min(whole, rehearsal * speed) if simulated else whole
     most = min(whole, REHEARSED * speed) if simulated else 0.0
     done: dict[str, Measured] = {}
-    stopped = ""
     left, weights = budget, sum(one.spec.weight for one in plan)
     progress.phase("measure")
     with alone(state.server.url, progress), _crew(state.profile.measure, progress) as crew:

@@ -46,6 +46,7 @@ class BootedServer:
         log: its log, copied to a file.
         gauges: memory, KV cache and queue over time.
         boot_phases: (phase, seconds since start) as read from its log.
+        unended: why no load is put on it, as its streams have no end; empty while they have.
     """
 
     run: RunContext
@@ -56,6 +57,7 @@ class BootedServer:
     log: ServerLog
     gauges: Gauges
     boot_phases: tuple[tuple[str, float], ...] = ()
+    unended: str = ""
 
     @property
     def url(self) -> str:

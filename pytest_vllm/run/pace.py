@@ -48,6 +48,7 @@ class RecordingReport:
         not_idle: keys whose `/metrics` did not settle in time.
         stopped: why not everything was sent; empty otherwise.
         stills: times in which the server stood still and then went on, in words.
+        unended: routes of which no stream ends, in words.
     """
 
     concurrent_seconds: float = 0.0
@@ -59,6 +60,7 @@ class RecordingReport:
     not_idle: tuple[str, ...] = ()
     stopped: str = ""
     stills: tuple[str, ...] = ()
+    unended: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -85,6 +87,7 @@ class RecordingReport:
             "not_idle": list(self.not_idle),
             "stopped": self.stopped,
             "stood_still": list(self.stills),
+            "unended": list(self.unended),
         }
 
 

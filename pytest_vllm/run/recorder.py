@@ -280,6 +280,11 @@ class _Recorder:
             aggregate_rate=aggregate_rate([self._spans[p.key] for p in together if p.key in self._spans]),
             not_idle=tuple(self._not_idle),
             stopped=self.stopped,
+            unended=tuple(
+                self._unended(path, streams=True)
+                for (path, streams), count in sorted(self._endless.items())
+                if streams and count >= ENDLESS
+            ),
             stills=tuple(one.text for one in self.vigil.stills),
         )
 
@@ -354,10 +359,11 @@ class _Recorder:
     def _without_end(self, request: Request) -> str:
         """Why no more answers of a kind are waited for; empty while they are."""
         path, streams = kind = _kind(request)
-        if self._endless[kind] < ENDLESS:
-            return ""
-        which = "streams" if streams else "answers"
-        return f"{self._endless[kind]} {which} of {path} began and did not end as they should, and none did"
+        return self._unended(path, streams=streams) if self._endless[kind] >= ENDLESS else ""
+
+    def _unended(self, path: str, *, streams: bool) -> str:
+        which, count = "streams" if streams else "answers", self._endless[path, streams]
+        return f"{count} {which} of {path} began and did not end as they should, and none did"
 
     async def _too_big(self, planned: Planned, request: Request) -> str:
         """Why a request is not sent to a server of this size; empty when it is."""

@@ -106,6 +106,7 @@ def recorded(booted: BootedServer, state: ServerState, demand: Demand) -> Server
     reports = [one for one in (report, later) if one]
     stopped = "" if signals else next((one.stopped for one in reports if one.stopped), "")
     died = _died(booted, state, stopped)
+    booted.unended = next((why for one in reports for why in one.unended), "")
     for still in [still for one in reports for still in one.stills]:
         booted.run.progress.say(still)
     detail = report.as_detail() if report else {}
@@ -146,10 +147,11 @@ def measured(booted: BootedServer, state: ServerState, demand: Demand) -> Server
             tier=run.tier,
             asked=asked,
             gone=lambda: asyncio.run(_gone(booted, state)),
+            stopped=booted.unended,
         )
     if long and not detail.get("stopped"):
         detail = {**detail, **_soak(booted, state, long, demand)}
-    died = _died(booted, state, str(detail.get("stopped", "")))
+    died = _died(booted, state, "" if booted.unended else str(detail.get("stopped", "")))
     run.spent("measure", started, profile=state.profile.name, measurements=len(plan), **detail)
     return replace(state, died=died)
 
