@@ -20,6 +20,7 @@ from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.phrases import by_broken, by_joined, by_mention, by_quotation, kind_of
 from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.launch.standing import without_bystanders
 from pytest_vllm.launch.stray import got_over, is_remark, stands_alone
 from pytest_vllm.launch.survived import without_survived
 from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root
@@ -55,6 +56,7 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     """As `root_cause`, of lines as `logtext.spread` gives them."""
     texts = without_requests(texts) if phase == STARTED else texts
     texts = _without_strays(texts)
+    texts = without_bystanders(texts, without_survived(raised(texts), texts)[0], phase)
     every, survived = without_survived(raised(texts), texts)
     errors = quoted(every)
     hollow = {one.number for one in errors if one.hollow} | survived
@@ -239,7 +241,9 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
     said = None if found and not found.cause.symptom else _by_line(lines)
     if said is not None and said.cause.follows and (unknown or found):
         said = None
-    if found is None or (said is not None and said.number < found.number):
+    if said is not None and found is not None and only_warns(said.line):
+        said = None
+    if found is None or (said is not None and (said.number < found.number or found.cause.follows)):
         found = said or found
     return found or (where_it_hangs(lines) if hung else None)
 

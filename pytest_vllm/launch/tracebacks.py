@@ -27,7 +27,7 @@ WRAPPER = re.compile(
     r"Call to \w+ method failed|'vllm\.model_executor\.models\.registry'|RuntimeError: cancelled$|"
     r"RayActorError: The actor died because of an error raised|"
     r"died during handshake|closed its address pipe|Orchestrator initialization failed|"
-    r"ChildFailedError|^(?:\w+\.)*TimeoutError: $|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
+    r"ChildFailedError|^(?:\w+\.)*(?:TimeoutError: $|(?:BrokenPipe|EOF|Cancelled)Error\b)|\bSystemExit\b"
 )
 #: Where an error that another thread or process had is handed over; its own frames would stand behind it.
 _HANDED_OVER = re.compile(r"/concurrent/futures/_base\.py:__get_result$")
@@ -77,8 +77,8 @@ _PROGRAM = re.compile(
 )
 #: Where an actor was that raised it, before its own words.
 _CARRIED = re.compile(r"^\[address=[^\]]*\] ")
-#: The error of a worker that whoever asked it quotes without raising it.
-_QUOTED = re.compile(r"^Worker failed with error ['\"](?=\w+(?:Error|Exception): )")
+#: The error of a worker that whoever asked it quotes without raising it; and one that a person made bold.
+_QUOTED = re.compile(r"^(?:Worker failed with error ['\"]|\*\*)(?=[\w.]+(?:Error|Exception): )")
 #: A traceback that is logged calmly was handled.
 _HANDLED = re.compile(r"^(?:\([^)]*\) ?)*(?:DEBUG|INFO|WARNING)\b")
 
