@@ -65,6 +65,7 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
         found = None
     if found is not None and firm:
         other = _of_another(texts, errors, phase, found) if found.cause.follows else None
+        other = other or (_died_before(texts, found) if found.cause.follows else None)
         return other or _by_traceback(found, texts, errors, phase) or found
     if words := by_quotation([one for one, whole in zip(errors, every, strict=True) if one is not whole]):
         return words
@@ -145,6 +146,12 @@ def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, foll
     return None
 
 
+def _died_before(texts: Sequence[str], follower: Found) -> Found | None:
+    """A process that died, as a line says, before the others complained that they do not reach it."""
+    found = _by_line(texts[: follower.number - 1]) if follower.number else None
+    return found if found is not None and found.cause.id == _DIED else None
+
+
 def _went_on(texts: Sequence[str], number: int) -> bool:
     """Whether the start went on behind a line: what it warns of did not stop it."""
     return any(step_of(text) for text in texts[number:])
@@ -185,6 +192,7 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None
 _SENTENCE = (
     "a part of vLLM refuses what it is asked for, with this model or on this machine: its sentence says what"
 )
+_DIED = "worker-killed"
 _UNBUILT, _REFUSED_SETTINGS = "build-incomplete", "settings-refused"
 _NOT_LOADED = re.compile(
     r"Failed to import (?:from )?vllm\.\w+\W+(?:with )?(?P<error>\w+Error)\([\"'](?P<why>.*)[\"'],?\)"

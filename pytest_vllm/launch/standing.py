@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -47,6 +48,8 @@ _ELSE = re.compile(
 )
 #: What a person, or Python, ends a program with.
 _OVER = re.compile(r"Interrupt|Exit|CancelledError")
+#: Of the errors before a line, so many may have it in their words.
+_NEAR = 14
 _FAILED = re.compile(r"(?:\([^)]*\)\s*)*(?:(?:ERROR|CRITICAL)\b|(?:.{,60}\] ?)?Traceback \(most recent)")
 
 
@@ -80,6 +83,10 @@ def without_bystanders(texts: Sequence[str], errors: Sequence[Raised], phase: st
     return ["" if number in less else text for number, text in enumerate(texts, 1)] if less else texts
 
 
+def _number(one: Raised) -> int:
+    return one.number
+
+
 def _names(number: int, line: str) -> bool:
     return not only_warns(line) and (any(matches(number, line, ran=True)) or line_kind(line) is not None)
 
@@ -88,7 +95,8 @@ def _standing(
     number: int, line: str, errors: Sequence[Raised], texts: Sequence[str]
 ) -> tuple[Standing, bool]:
     """Who says a line that names a cause; and whether it stays whatever else the log shows."""
-    kind, one = line_kind(line), next((one for one in errors if covers(one, number, texts)), None)
+    near = errors[: bisect.bisect_right(errors, number, key=_number)][-_NEAR:]
+    kind, one = line_kind(line), next((one for one in near if covers(one, number, texts)), None)
     apart = not _EXPLAINS.search(line) and any(one.match(line) for one in (_ELSE, _ENDED, _REFUSES))
     if one is not None and not (one.number < number and apart):
         tells = kind is not None and not kind.cause.follows

@@ -36,8 +36,11 @@ def stands_alone(number: int, errors: Sequence[Raised], texts: Sequence[str]) ->
 
 def is_remark(one: Raised, texts: Sequence[str]) -> bool:
     """Whether an error is a line alone: neither frames nor sources of a traceback stand above it."""
-    above = next((unprefixed(text) for text in reversed(texts[: one.number - 1]) if text.strip()), "")
-    return not one.frames and not above.startswith((" ", "Traceback", "The above", "During"))
+    if one.frames:
+        return False
+    numbers = range(one.number - 2, -1, -1)
+    above = next((unprefixed(texts[n]) for n in numbers if texts[n].strip()), "")
+    return not above.startswith((" ", "Traceback", "The above", "During"))
 
 
 def covers(one: Raised, number: int, texts: Sequence[str]) -> bool:

@@ -133,7 +133,8 @@ def raised(lines: Sequence[str]) -> list[Raised]:
         elif watched := _WATCHED.search(text):
             found.append(Raised(number, process, "DistBackendError", watched["said"], ()))
         elif error := _ERROR.match(text):
-            said = _whole([_CARRIED.sub("", error[2] or ""), *_rest(lines, number, process)])
+            first, rest = _CARRIED.sub("", error[2] or ""), _rest(lines, number, process)
+            said = _whole([first, *rest]) if error[2] is not None else "\n".join([first, *rest])
             raising = tuple(frames.pop(process, ()))
             tidying = any(_TIDYING.search(frame) for frame in raising[:2])
             found.append(Raised(number, process, error[1], said, raising, process in aside or tidying))
@@ -175,7 +176,9 @@ def root(lines: Sequence[str]) -> Raised | None:
 
 
 def _whole(said: list[str]) -> str:
-    """The lines of a message, the first one with what was broken off it."""
+    """The lines of a message, the first one with what was broken off it, or what begins behind the class."""
+    if not said[0] and said[1:] and said[1].startswith(" "):
+        said = [said[1].strip(), *said[2:]]
     if said[1:] and _BROKEN_OFF.search(said[0]) and _goes_on(said):
         said = [f"{said[0]} {said[1].lstrip()}", *said[2:]]
     return "\n".join(said)
