@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import bisect
 import re
+from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.areas import is_request
+from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.kinds import line_kind
 from pytest_vllm.launch.logtext import unprefixed
 from pytest_vllm.launch.phases import STARTED
 from pytest_vllm.launch.phrases import kind_of
 from pytest_vllm.launch.stray import covers, is_remark
-from pytest_vllm.launch.words import matches, only_warns, telling
+from pytest_vllm.launch.words import cause_in, matches, only_warns, telling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_vllm.launch.tracebacks import Raised
 
-#: What explains an error that was raised, although it stands beside it: drivers, the kernel's own log, native
-#: parts of the engine, compilers, and the hub's client.
+#: What drivers, the kernel and native runtimes say of a device: it explains an error beside it.
+_DRIVER = re.compile(
+    r"NVRM: |\bXid\b|[Mm]emory access fault by GPU|HSA_STATUS_|\bHW Exception\b|amdgpu\b|\[METAL\]"
+    r"|TT_(?:THROW|FATAL)|oom-killer|OOMKilled|^Abort was called"
+)
+#: What explains an error beside it, or in its words: compilers, what ranks talk through, the hub's client.
 _EXPLAINS = re.compile(
-    r"NVRM: |\bXid\b|[Mm]emory access fault by GPU|HSA_STATUS_|\bHW Exception\b|amdgpu|UR_RESULT_|\[METAL\]"
-    r"|rocBLAS error|[Aa]ssertion [`'].*failed|\.cuh?\b|\.py\"?:\d+:\d+\)?: error|^LLVM ERROR|[NRH]?CCL_ERROR"
-    r"|RESOURCE_EXHAUSTED|TT_(?:THROW|FATAL)|thrown while requesting|NEURON_CC_WRAPPER|oom-killer|OOMKilled"
-    r"|^(?:nvcc|ptxas|cicc|ninja|gcc|g\+\+|cc1plus|clang\S*|hipcc|ld|collect2|cmake|make)\b|\bfatal error: "
-    r"|^Abort was called|NIXL_ERR_|\bEL\d{4}\b|\bacl\w+ failed|Failed to get device capability"
-    r"|thread: \[\d+,\d+,\d+\]"
+    r"rocBLAS error|[Aa]ssertion [`'].*failed|\.cuh?\b|\.py\"?:\d+:\d+\)?: error|^LLVM ERROR|[NRH]?CCL_ERROR"
+    r"|RESOURCE_EXHAUSTED|thrown while requesting|NEURON_CC_WRAPPER|\bfatal error: |thread: \[\d+,\d+,\d+\]"
+    r"|^(?:nvcc|ptxas|cicc|ninja|gcc|g\+\+|cc1plus|clang\S*|hipcc|ld|collect2|cmake|make)\b|UR_RESULT_"
+    r"|NIXL_ERR_|\bEL\d{4}\b|\bacl\w+ failed|Failed to get device capability"
 )
-#: How vLLM's own programs, container engines and kubelets begin the line that says why nothing starts.
-_REFUSES = re.compile(
-    r"^(?:vllm|\S+\.py|\S+/vllm)(?: [\w-]+)*: error: |^(?:docker: )?Error(?: response from daemon)?: "
-    r"|^error: (?:unexpected|unrecognized) |^nvidia-container-cli: |^\S*/?vllm: "
+#: How vLLM's own programs, and container engines, begin the line that says why nothing starts.
+_PARSER = re.compile(
+    r"^(?:vllm|\S+\.py|\S+/vllm)(?: [\w-]+)*: error: |^error: (?:unexpected|unrecognized) |^\S*/?vllm: "
 )
+_ENGINE = re.compile(r"^(?:docker: )?Error(?: response from daemon)?: |^nvidia-container-cli: ")
 _EVENT = re.compile(r"\bkubelet\b")
 #: What a kernel, a shell or the C library says of a process that ended.
 _ENDED = re.compile(
@@ -74,10 +78,11 @@ def without_bystanders(texts: Sequence[str], errors: Sequence[Raised], phase: st
     said = {n: _standing(n, line, errors, texts) for n, line in telling(texts) if _names(n, line)}
     own = [one for one in errors if not (one.wrapper or is_request(one, phase))]
     said |= {one.number: _firmness(one, texts) for one in own}
-    failed = errors or any(_FAILED.match(text) for text in texts)
-    least = Standing.ENDED if phase == STARTED else Standing.SOMEBODY if failed else Standing.ELSE
-    if any(_REFUSES.match(text) for text in texts):
-        least = Standing.FIRM
+    vllm = errors or any(_FAILED.match(text) or speaks(text) for text in texts)
+    least = Standing.ENDED if phase == STARTED else Standing.SOMEBODY if vllm else Standing.ELSE
+    refused = [Standing.FIRM for text in texts if _PARSER.match(text)]
+    refused += [Standing.BARE for text in texts if _ENGINE.match(text)]
+    least = max([least, *refused])
     most = max([least, *(standing for standing, _ in said.values())])
     less = {number for number, (standing, stays) in said.items() if standing < most and not stays}
     return ["" if number in less else text for number, text in enumerate(texts, 1)] if less else texts
@@ -97,20 +102,38 @@ def _standing(
     """Who says a line that names a cause; and whether it stays whatever else the log shows."""
     near = errors[: bisect.bisect_right(errors, number, key=_number)][-_NEAR:]
     kind, one = line_kind(line), next((one for one in near if covers(one, number, texts)), None)
-    apart = not _EXPLAINS.search(line) and any(one.match(line) for one in (_ELSE, _ENDED, _REFUSES))
-    if one is not None and not (one.number < number and apart):
+    if one is not None and one.number < number and _is_apart(line, one):
+        one = None
+    if one is not None and one.wrapper:
         tells = kind is not None and not kind.cause.follows
-        quoted = (Standing.FIRM if tells else Standing.SOMEBODY), True
-        return quoted if one.wrapper else _firmness(one, texts)
-    if _EXPLAINS.search(line):
+        return (Standing.FIRM if tells else Standing.SOMEBODY), True
+    if one is not None:
+        return _firmness(one, texts)
+    return _unraised(line, follows=kind is not None and kind.cause.follows)
+
+
+def _unraised(line: str, *, follows: bool) -> tuple[Standing, bool]:
+    """The same of a line that belongs to no error."""
+    if _DRIVER.search(line) or _EXPLAINS.search(line):
         return Standing.FIRM, True
-    if kind is not None and kind.cause.follows:
+    if follows:
         return Standing.ENDED, True
-    if _REFUSES.match(line) or _EVENT.search(line) or unprefixed(line) != line:
-        return Standing.FIRM, False
-    if _ENDED.search(line):
-        return Standing.ENDED, False
-    return (Standing.ELSE if _ELSE.match(line) else Standing.SOMEBODY), False
+    signed = _PARSER.match(line) or _EVENT.search(line) or unprefixed(line) != line
+    shapes = ((Standing.BARE, _ENGINE.match), (Standing.ENDED, _ENDED.search), (Standing.ELSE, _ELSE.match))
+    said = next((standing for standing, fits in shapes if fits(line)), Standing.SOMEBODY)
+    return (Standing.FIRM if signed else said), False
+
+
+def _is_apart(line: str, one: Raised) -> bool:
+    """Whether a line behind an error is not of its message, although nothing else stands between them."""
+    if _DRIVER.search(line):
+        return True
+    if _EXPLAINS.search(line) or line.startswith(" "):
+        return False
+    first = one.text.partition("\n")[0]
+    told = replace(one, text=first)
+    known = not first.endswith((":", ",")) and (cause_in(0, f"{one.error}: {first}") or kind_of(told, ""))
+    return bool(known) or any(shape.match(line) for shape in (_ELSE, _ENDED, _PARSER, _ENGINE))
 
 
 def _firmness(one: Raised, texts: Sequence[str]) -> tuple[Standing, bool]:

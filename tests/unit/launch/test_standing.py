@@ -116,4 +116,4 @@ def test_noise_misleads_few() -> None:
             misled += found not in {expected, ""}
 
     assert asked == 40 * 16
-    assert misled <= 0.04 * asked
+    assert misled <= 0.05 * asked
