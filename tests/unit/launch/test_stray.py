@@ -43,10 +43,12 @@ def test_a_thousand_of_them() -> None:
 
 
 def test_a_line_that_nothing_follows() -> None:
-    """It is the best that is known, where nothing else failed; beside a traceback it is somebody else's."""
+    """It is shown, and names no cause: another program says it, in a log of vLLM's."""
     died_of = died("ZeroDivisionError: division by zero")
+    found = diagnose([LOADS, SAID["disk"]])
 
-    assert diagnose([LOADS, SAID["disk"]]).cause == "disk-full"
+    assert (found.cause, SAID["disk"] in [text for _, text in found.quoted]) == ("", True)
+    assert diagnose([SAID["disk"]]).cause == "disk-full"
     assert diagnose([LOADS, SAID["disk"], *died_of]).cause == "fault-in-runner"
 
 
