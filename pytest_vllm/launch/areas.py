@@ -50,7 +50,8 @@ _REFUSES = re.compile(
     r"\A[^\n]*\b(?:only (?:supports?|supported|works?|accepts?|available|allowed|possible)"
     r"|(?:not|un)(?: yet| currently)? ?supported|(?:does|do|did) not (?:yet |currently )?support|not allowed"
     r"|(?:is|are) required|requires? |(?:is|are) not (?:available|enabled|installed)"
-    r"|cannot be (?:used|combined|enabled|set)|must (?:not )?be (?:set|enabled))"
+    r"|(?:is|are) (?:not |in)compatible with|cannot be (?:used|combined|enabled|set)"
+    r"|must (?:not )?be (?:set|enabled))"
 )
 _REFUSAL = re.compile(r"^(?:ValueError|NotImplementedError)$")
 #: An assertion also guards what may never happen: of those, what does not exist here.
@@ -124,10 +125,11 @@ def _fault_of(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
 
 
 def is_refusal(one: Raised) -> bool:
-    """Whether an error is a sentence of vLLM's own that says what it does not do."""
+    """Whether an error is a sentence that says what vLLM, or a program around it, does not do."""
     asserted = one.error == "AssertionError" and _ASSERTED.search(one.text)
     refused = _REFUSAL.search(one.error) and _REFUSES.search(one.text)
-    return bool(asserted or refused) and raiser(one.frames) in {VLLM, PLUGIN, PYTHON, ""}
+    around = bool(refused) and not any(_OF_VLLM.search(frame) for frame in one.frames)
+    return bool(asserted or refused) and (around or raiser(one.frames) in {VLLM, PLUGIN, PYTHON, ""})
 
 
 def is_request(one: Raised, phase: str) -> bool:

@@ -25,7 +25,7 @@ WRAPPER = re.compile(
     r"Worker failed with error|"
     r"Error raised in subprocess|failed to be inspected|Loading lora \S+ failed\W*$|Error in model execution|"
     r"Call to \w+ method failed|'vllm\.model_executor\.models\.registry'|RuntimeError: cancelled$|"
-    r"RayActorError: The actor died because of an error raised|"
+    r"RayActorError: The actor died because of an error raised|Error: Traceback \(most recent call last\)|"
     r"died during handshake|closed its address pipe|Orchestrator initialization failed|"
     r"ChildFailedError|^(?:\w+\.)*(?:TimeoutError: $|(?:BrokenPipe|EOF|Cancelled)Error\b)|\bSystemExit\b"
 )
@@ -62,6 +62,7 @@ _SHAPES = (
         re.compile(r"\(\) (?:got an unexpected|missing \d+ required|takes \d+ )|^unsupported operand"),
     ),
     ("IndexError", re.compile(r"index out of range|^index \d+ is out of bounds")),
+    ("ValueError", re.compile(r"^[^\n]*\b(?:(?:is|are) not (?:yet |currently )?supported|only supports?)\b")),
 )
 #: Whose errors hold another's.
 _HANDS_ON = re.compile(
