@@ -46,10 +46,11 @@ _ENDED = re.compile(
     r"|core dumped|^terminate called|^Fatal Python error|^libc\+\+abi: |[Ss]egfault|Caught signal"
     r"|^(?:double free|realloc\(\)|free\(\)|malloc\(\)|munmap_chunk\(\)|corrupted )"
 )
-#: A line that begins with another program's name, a heading, a comment, or with who says it.
+#: A line that begins with another program's name, or with who says it; and a heading, or a comment.
 _ELSE = re.compile(
-    r"^[a-z/][\w.+/-]*(?:\[\d+\])?: (?!error: )|^#|^[A-Z][^:\]]* (?:says?|said|asks?|asked|wrote): "
+    r"^[a-z/][\w.+/-]*(?:\[\d+\])?: (?!error: )|^[A-Z][^:\]]* (?:says?|said|asks?|asked|wrote): "
 )
+_NOTED = re.compile(r"^#")
 #: What a person, or Python, ends a program with.
 _OVER = re.compile(r"Interrupt|Exit|CancelledError")
 #: Of the errors before a line, so many may have it in their words.
@@ -61,10 +62,11 @@ class Standing(IntEnum):
     """Who says a line, the weightier the greater."""
 
     ELSE = 0
-    SOMEBODY = 1
-    ENDED = 2
-    BARE = 3
-    FIRM = 4
+    NOTED = 1
+    SOMEBODY = 2
+    ENDED = 3
+    BARE = 4
+    FIRM = 5
 
 
 def without_bystanders(texts: Sequence[str], errors: Sequence[Raised], phase: str) -> Sequence[str]:
@@ -78,8 +80,9 @@ def without_bystanders(texts: Sequence[str], errors: Sequence[Raised], phase: st
     said = {n: _standing(n, line, errors, texts) for n, line in telling(texts) if _names(n, line)}
     own = [one for one in errors if not (one.wrapper or is_request(one, phase))]
     said |= {one.number: _firmness(one, texts) for one in own}
-    vllm = errors or any(_FAILED.match(text) or speaks(text) for text in texts)
-    least = Standing.ENDED if phase == STARTED else Standing.SOMEBODY if vllm else Standing.ELSE
+    failed = errors or any(_FAILED.match(text) for text in texts)
+    ran = Standing.NOTED if any(speaks(text) for text in texts) else Standing.ELSE
+    least = Standing.ENDED if phase == STARTED else Standing.SOMEBODY if failed else ran
     refused = [Standing.FIRM for text in texts if _PARSER.match(text)]
     refused += [Standing.BARE for text in texts if _ENGINE.match(text)]
     least = max([least, *refused])
@@ -119,7 +122,12 @@ def _unraised(line: str, *, follows: bool) -> tuple[Standing, bool]:
     if follows:
         return Standing.ENDED, True
     signed = _PARSER.match(line) or _EVENT.search(line) or unprefixed(line) != line
-    shapes = ((Standing.BARE, _ENGINE.match), (Standing.ENDED, _ENDED.search), (Standing.ELSE, _ELSE.match))
+    shapes = (
+        (Standing.BARE, _ENGINE.match),
+        (Standing.ENDED, _ENDED.search),
+        (Standing.ELSE, _ELSE.match),
+        (Standing.NOTED, _NOTED.match),
+    )
     said = next((standing for standing, fits in shapes if fits(line)), Standing.SOMEBODY)
     return (Standing.FIRM if signed else said), False
 
@@ -133,7 +141,7 @@ def _is_apart(line: str, one: Raised) -> bool:
     first = one.text.partition("\n")[0]
     told = replace(one, text=first)
     known = not first.endswith((":", ",")) and (cause_in(0, f"{one.error}: {first}") or kind_of(told, ""))
-    return bool(known) or any(shape.match(line) for shape in (_ELSE, _ENDED, _PARSER, _ENGINE))
+    return bool(known) or any(shape.match(line) for shape in (_ELSE, _NOTED, _ENDED, _PARSER, _ENGINE))
 
 
 def _firmness(one: Raised, texts: Sequence[str]) -> tuple[Standing, bool]:

@@ -105,10 +105,11 @@ def test_what_only_follows_leaves_the_root_where_it_is() -> None:
 
 
 def test_noise_misleads_few() -> None:
-    """Each of the lines before and behind forty short public logs."""
+    """Each of the lines before and behind forty short public logs whose cause is known."""
     short = [case for case in UNSEEN if len(case["log"].splitlines()) < 9 and not case.get("hung")]
+    known = [case for case in short if "unknown" not in case["right"]]
     asked = misled = 0
-    for case, line in itertools.product(short[:: len(short) // 40][:40], (SAID | ENDED).values()):
+    for case, line in itertools.product(known[:: len(known) // 40][:40], (SAID | ENDED).values()):
         lines = [text for text in case["log"].splitlines() if text.strip()]
         expected = diagnose(lines).cause
         for found in (diagnose([line, *lines]).cause, diagnose([*lines, line]).cause):
@@ -116,4 +117,4 @@ def test_noise_misleads_few() -> None:
             misled += found not in {expected, ""}
 
     assert asked == 40 * 16
-    assert misled <= 0.05 * asked
+    assert misled <= 0.03 * asked
