@@ -77,9 +77,10 @@ def without_bystanders(texts: Sequence[str], errors: Sequence[Raised], phase: st
         errors: what it raises, in its order; those that it survived are set aside.
         phase: how far the start came. Who has started is not ended by what somebody else says.
     """
-    said = {n: _standing(n, line, errors, texts) for n, line in telling(texts) if _names(n, line)}
-    own = [one for one in errors if not (one.wrapper or is_request(one, phase))]
-    said |= {one.number: _firmness(one, texts) for one in own}
+    firm = {one.number: _firmness(one, texts) for one in errors if not one.wrapper}
+    lines = ((n, line) for n, line in telling(texts) if _names(n, line))
+    said = {n: firm.get(n) or _standing(n, line, errors, texts) for n, line in lines}
+    said |= {one.number: firm[one.number] for one in errors if _counts(one, phase)}
     failed = errors or any(_FAILED.match(text) for text in texts)
     ran = Standing.NOTED if any(speaks(text) for text in texts) else Standing.ELSE
     least = Standing.ENDED if phase == STARTED else Standing.SOMEBODY if failed else ran
@@ -89,6 +90,10 @@ def without_bystanders(texts: Sequence[str], errors: Sequence[Raised], phase: st
     most = max([least, *(standing for standing, _ in said.values())])
     less = {number for number, (standing, stays) in said.items() if standing < most and not stays}
     return ["" if number in less else text for number, text in enumerate(texts, 1)] if less else texts
+
+
+def _counts(one: Raised, phase: str) -> bool:
+    return not (one.wrapper or is_request(one, phase))
 
 
 def _number(one: Raised) -> int:
