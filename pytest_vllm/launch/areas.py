@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.causes import Cause
 from pytest_vllm.launch.phases import STARTED, STARTING
-from pytest_vllm.launch.raiser import PLUGIN, PYTHON, VLLM, library, passes, raiser
+from pytest_vllm.launch.raiser import PLUGIN, PYTHON, VLLM, generated, library, passes, raiser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,21 +26,32 @@ _ENGINE = re.compile(r"Engine|Worker|Ray", re.IGNORECASE)
 _WORKER = re.compile(r"Worker|Ray", re.IGNORECASE)
 #: A worker calls helpers of the settings; it does not check them.
 SETTINGS = "fault-in-settings"
-FRONT = "fault-in-front-end"
+FRONT, COMPILATION = "fault-in-front-end", "fault-in-compilation"
 #: Errors that say what the surroundings did, wherever they were raised.
 _OUTSIDE = re.compile(
-    r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|ExceptionGroup|(?:File\w+|Directory|Permission)Error"
+    r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|SSLError|(?:File\w+|Directory|Permission)Error"
 )
+#: What only holds others, which stand below it.
+_GROUP = re.compile(r"ExceptionGroup$")
 
 _OF_VLLM = re.compile(r"(?:-packages/|^/?)vllm/")
-_REQUEST = re.compile(r"/vllm/(?:entrypoints|renderers|tool_parsers|parser|reasoning)/")
+_REQUEST = re.compile(
+    r"/vllm/(?:entrypoints|renderers|tool_parsers|parser|reasoning)/|/vllm/multimodal/.*:_?(?:load|fetch)_"
+)
+#: Where the web framework hands a request to whoever answers it, or its fields are checked.
+_ROUTED = re.compile(
+    r"-packages/(?:fastapi|starlette)/routing\.py:(?!lifespan)|/vllm/entrypoints/[\w/]*protocol\.py:(?!<)"
+)
+#: The engine's own parts: in old versions they run in the front end's process.
+_INSIDE = re.compile(r"/vllm/(?:v1/)?(?:worker|model_executor|executor|core|attention|engine/llm_engine)\b")
 
 #: A sentence that refuses something: who raised it is not at fault, and says why itself.
 _REFUSES = re.compile(
     r"\A[^\n]*\b(?:only (?:supports?|supported|works?|accepts?|available|allowed|possible)"
     r"|(?:not|un)(?: yet| currently)? ?supported|(?:does|do|did) not (?:yet |currently )?support|not allowed"
     r"|(?:is|are) required|requires? |(?:is|are) not (?:available|enabled|installed)"
-    r"|cannot be (?:used|combined|enabled|set)|must (?:not )?be (?:set|enabled))"
+    r"|(?:is|are) (?:not |in)compatible with|cannot be (?:used|combined|enabled|set)"
+    r"|must (?:not )?be (?:set|enabled))"
 )
 _REFUSAL = re.compile(r"^(?:ValueError|NotImplementedError)$")
 #: An assertion also guards what may never happen: of those, what does not exist here.
@@ -95,24 +106,37 @@ def fault_in(errors: Iterable[Raised], phase: str) -> tuple[Raised, Cause] | Non
             be about a single request.
         phase: how far the start came.
     """
-    own = [one for one in errors if not one.wrapper]
-    one = next((one for one in own if _ENGINE.search(one.process)), own[0] if own else None)
-    if one is None or _OUTSIDE.search(one.error) or _LIBRARY.search("".join(one.frames[-1:])):
+    own = [one for one in errors if not (one.wrapper or _GROUP.search(one.error))]
+    first = next((one for one in own if _ENGINE.search(one.process)), own[0] if own else None)
+    alike = (one for one in own if first and (one.error, one.text) == (first.error, first.text))
+    return next((found for one in alike if (found := _fault_of(one, phase))), None)
+
+
+def _fault_of(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
+    if _OUTSIDE.search(one.error) or _LIBRARY.search("".join(one.frames[-1:])):
         return None
     if phase != STARTED and is_refusal(one):
         return None
     if any(_CLIENT.search(frame) for frame in one.frames[-3:]) or _is_elsewhere(one):
         return None
-    if phase == STARTED and (one.process.startswith("APIServer") or _of_a_request(one)):
-        return None  # a request that it refused, or failed at: the server goes on
+    if is_request(one, phase):
+        return None
     return _named(one, phase)
 
 
 def is_refusal(one: Raised) -> bool:
-    """Whether an error is a sentence of vLLM's own that says what it does not do."""
+    """Whether an error is a sentence that says what vLLM, or a program around it, does not do."""
     asserted = one.error == "AssertionError" and _ASSERTED.search(one.text)
     refused = _REFUSAL.search(one.error) and _REFUSES.search(one.text)
-    return bool(asserted or refused) and raiser(one.frames) in {VLLM, PLUGIN, PYTHON, ""}
+    around = bool(refused) and not any(_OF_VLLM.search(frame) for frame in one.frames)
+    return bool(asserted or refused) and (around or raiser(one.frames) in {VLLM, PLUGIN, PYTHON, ""})
+
+
+def is_request(one: Raised, phase: str) -> bool:
+    """Whether a server that had started refused a request, or failed at one: it goes on."""
+    if any(_ROUTED.search(frame) for frame in one.frames):
+        return not any(_INSIDE.search(frame) for frame in one.frames)
+    return phase == STARTED and (one.process.startswith("APIServer") or _of_a_request(one))
 
 
 def _is_elsewhere(one: Raised) -> bool:
@@ -141,6 +165,10 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
         if first and (name := library(frame)):
             outer = name, frame
         first = False
+    written = next((frame for frame in reversed(one.frames) if generated(frame)), None)
+    if outer is None and written is not None:
+        area = next(area for area in areas() if area.cause.id == COMPILATION)
+        return one, _cause(area, one, written, phase, None)
     # a log whose front was cut may show the library's frames alone
     return (one, _of_library(one, phase, outer)) if outer and "/" not in outer[0] else None
 

@@ -20,6 +20,7 @@ from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.phrases import by_broken, by_joined, by_mention, by_quotation, kind_of
 from pytest_vllm.launch.protocol import BootError
+from pytest_vllm.launch.standing import without_bystanders
 from pytest_vllm.launch.stray import got_over, is_remark, stands_alone
 from pytest_vllm.launch.survived import without_survived
 from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root
@@ -55,6 +56,7 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     """As `root_cause`, of lines as `logtext.spread` gives them."""
     texts = without_requests(texts) if phase == STARTED else texts
     texts = _without_strays(texts)
+    texts = without_bystanders(texts, without_survived(raised(texts), texts)[0], phase)
     every, survived = without_survived(raised(texts), texts)
     errors = quoted(every)
     hollow = {one.number for one in errors if one.hollow} | survived
@@ -63,6 +65,7 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
         found = None
     if found is not None and firm:
         other = _of_another(texts, errors, phase, found) if found.cause.follows else None
+        other = other or (_died_before(texts, found) if found.cause.follows else None)
         return other or _by_traceback(found, texts, errors, phase) or found
     if words := by_quotation([one for one, whole in zip(errors, every, strict=True) if one is not whole]):
         return words
@@ -143,6 +146,12 @@ def _of_another(texts: Sequence[str], errors: Sequence[Raised], phase: str, foll
     return None
 
 
+def _died_before(texts: Sequence[str], follower: Found) -> Found | None:
+    """A process that died, as a line says, before the others complained that they do not reach it."""
+    found = _by_line(texts[: follower.number - 1]) if follower.number else None
+    return found if found is not None and found.cause.id == _DIED else None
+
+
 def _went_on(texts: Sequence[str], number: int) -> bool:
     """Whether the start went on behind a line: what it warns of did not stop it."""
     return any(step_of(text) for text in texts[number:])
@@ -183,6 +192,7 @@ def _by_words(lines: Sequence[str], aside: Container[int]) -> tuple[Found | None
 _SENTENCE = (
     "a part of vLLM refuses what it is asked for, with this model or on this machine: its sentence says what"
 )
+_DIED = "worker-killed"
 _UNBUILT, _REFUSED_SETTINGS = "build-incomplete", "settings-refused"
 _NOT_LOADED = re.compile(
     r"Failed to import (?:from )?vllm\.\w+\W+(?:with )?(?P<error>\w+Error)\([\"'](?P<why>.*)[\"'],?\)"
@@ -239,7 +249,9 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
     said = None if found and not found.cause.symptom else _by_line(lines)
     if said is not None and said.cause.follows and (unknown or found):
         said = None
-    if found is None or (said is not None and said.number < found.number):
+    if said is not None and found is not None and only_warns(said.line):
+        said = None
+    if found is None or (said is not None and (said.number < found.number or found.cause.follows)):
         found = said or found
     return found or (where_it_hangs(lines) if hung else None)
 

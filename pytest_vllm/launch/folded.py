@@ -27,7 +27,7 @@ _ERROR = re.compile(
     r"\s(?=(?:[A-Za-z_]\w*\.)*(?:[A-Za-z]\w*(?:Error|Exit|Interrupt|Timeout)|\w*Exception)(?:: |\s*$)"
     r"|(?:[a-z_]\w*\.)+[A-Z]\w+: )"
 )
-_LEVEL = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d[ .]"
+_LEVEL = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:\d\d-\d\d \d\d:\d\d:\d\d[ .]|\[[\w./]+\.py:\d+\] )"
 _PROCESSES = r"(?:\([A-Z]\w* [^()]*pid=\d+[^()]*\) )"
 _PREFIX = re.compile(rf"\s+(?={_PROCESSES}*{_LEVEL})(?<!\) )")
 _HEAD = re.compile(r"Traceback \(most recent call last\):\s*$")

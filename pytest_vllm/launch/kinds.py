@@ -99,3 +99,8 @@ def _kind(row: dict[str, Any]) -> Kind:
 def of_kind(kind: Kind, number: int, line: str) -> Found:
     """A kind with the line that shows it."""
     return Found(kind.cause, number, line, kind.cause.means, kind.cause.tries)
+
+
+def line_kind(line: str) -> Kind | None:
+    """The first kind that a single line, without its prefix, tells."""
+    return next((kind for kind in kinds() if kind.line is not None and kind.line.search(line)), None)

@@ -19,9 +19,12 @@ _SOURCES = re.compile(
     r"|tool_parsers|renderers|vllm_flash_attn|tokenizers|inputs|kernels|ir|parser|third_party|_\w+_ops|envs|sampling_params|outputs"
     r"|forward_context|sequence|scripts|logger|pooling_params|beam_search|logits_process|vllm)[/.])"
 )
+#: What torch.compile wrote.
+_GENERATED = r"torchinductor_|inductor_cache/|torch_compile_cache/|/c[a-z2-7]{51}\.py"
+_IS_GENERATED = re.compile(_GENERATED)
 #: What passes an error of its caller on: PyTorch's dispatch, wrappers, generated code.
 _PASSES = re.compile(
-    r"^<|\.(?:pyx|pxi|pxd)\b|torchinductor_|/tvm_ffi/"
+    rf"^<|\.(?:pyx|pxi|pxd)\b|{_GENERATED}|/tvm_ffi/"
     r"|-packages/(?:uvloop|pydantic|pydantic_core|numpy|einops|cloudpickle|tqdm|typing_extensions|cachetools)/"
     r"|/torch/(?!distributed/|_inductor/(?!output_code)|_dynamo/(?!eval_frame|aot_compile|decorators|external)|_functorch/(?!_aot))"
 )
@@ -49,6 +52,11 @@ def located(path: str) -> str:
 def passes(frame: str) -> bool:
     """Whether a frame, `file:function`, only hands on what its caller asked for, or gave wrongly."""
     return bool(_PASSES.search(frame) or (_PYTHON.search(frame) and not _OWN.search(frame)))
+
+
+def generated(frame: str) -> bool:
+    """Whether a frame is of code that torch.compile wrote."""
+    return bool(_IS_GENERATED.search(frame))
 
 
 def library(frame: str) -> str:

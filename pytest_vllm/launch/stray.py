@@ -31,16 +31,19 @@ def got_over(errors: Sequence[Raised], texts: Sequence[str]) -> int:
 
 def stands_alone(number: int, errors: Sequence[Raised], texts: Sequence[str]) -> bool:
     """Whether a line is no part of an error's own words; an error in a line alone is one of those."""
-    return not any(_covers(one, number, texts) and not is_remark(one, texts) for one in errors)
+    return not any(covers(one, number, texts) and not is_remark(one, texts) for one in errors)
 
 
 def is_remark(one: Raised, texts: Sequence[str]) -> bool:
     """Whether an error is a line alone: neither frames nor sources of a traceback stand above it."""
-    above = next((unprefixed(text) for text in reversed(texts[: one.number - 1]) if text.strip()), "")
-    return not one.frames and not above.startswith((" ", "Traceback", "The above", "During"))
+    if one.frames:
+        return False
+    numbers = range(one.number - 2, -1, -1)
+    above = next((unprefixed(texts[n]) for n in numbers if texts[n].strip()), "")
+    return not above.startswith((" ", "Traceback", "The above", "During"))
 
 
-def _covers(one: Raised, number: int, texts: Sequence[str]) -> bool:
+def covers(one: Raised, number: int, texts: Sequence[str]) -> bool:
     """Whether a line names an error, or is of its message."""
     if not one.number <= number <= one.number + one.text.count("\n") + 2:
         return False

@@ -25,9 +25,9 @@ WRAPPER = re.compile(
     r"Worker failed with error|"
     r"Error raised in subprocess|failed to be inspected|Loading lora \S+ failed\W*$|Error in model execution|"
     r"Call to \w+ method failed|'vllm\.model_executor\.models\.registry'|RuntimeError: cancelled$|"
-    r"RayActorError: The actor died because of an error raised|"
+    r"RayActorError: The actor died because of an error raised|Error: Traceback \(most recent call last\)|"
     r"died during handshake|closed its address pipe|Orchestrator initialization failed|"
-    r"ChildFailedError|^(?:\w+\.)*TimeoutError: $|BrokenPipeError|EOFError|CancelledError|\bSystemExit\b"
+    r"ChildFailedError|^(?:\w+\.)*(?:TimeoutError: $|(?:BrokenPipe|EOF|Cancelled)Error\b)|\bSystemExit\b"
 )
 #: Where an error that another thread or process had is handed over; its own frames would stand behind it.
 _HANDED_OVER = re.compile(r"/concurrent/futures/_base\.py:__get_result$")
@@ -62,6 +62,7 @@ _SHAPES = (
         re.compile(r"\(\) (?:got an unexpected|missing \d+ required|takes \d+ )|^unsupported operand"),
     ),
     ("IndexError", re.compile(r"index out of range|^index \d+ is out of bounds")),
+    ("ValueError", re.compile(r"^[^\n]*\b(?:(?:is|are) not (?:yet |currently )?supported|only supports?)\b")),
 )
 #: Whose errors hold another's.
 _HANDS_ON = re.compile(
@@ -77,8 +78,8 @@ _PROGRAM = re.compile(
 )
 #: Where an actor was that raised it, before its own words.
 _CARRIED = re.compile(r"^\[address=[^\]]*\] ")
-#: The error of a worker that whoever asked it quotes without raising it.
-_QUOTED = re.compile(r"^Worker failed with error ['\"](?=\w+(?:Error|Exception): )")
+#: The error of a worker that whoever asked it quotes without raising it; and one that a person made bold.
+_QUOTED = re.compile(r"^(?:Worker failed with error ['\"]|\*\*)(?=[\w.]+(?:Error|Exception): )")
 #: A traceback that is logged calmly was handled.
 _HANDLED = re.compile(r"^(?:\([^)]*\) ?)*(?:DEBUG|INFO|WARNING)\b")
 
@@ -133,7 +134,8 @@ def raised(lines: Sequence[str]) -> list[Raised]:
         elif watched := _WATCHED.search(text):
             found.append(Raised(number, process, "DistBackendError", watched["said"], ()))
         elif error := _ERROR.match(text):
-            said = _whole([_CARRIED.sub("", error[2] or ""), *_rest(lines, number, process)])
+            first, rest = _CARRIED.sub("", error[2] or ""), _rest(lines, number, process)
+            said = _whole([first, *rest]) if error[2] is not None else "\n".join([first, *rest])
             raising = tuple(frames.pop(process, ()))
             tidying = any(_TIDYING.search(frame) for frame in raising[:2])
             found.append(Raised(number, process, error[1], said, raising, process in aside or tidying))
@@ -175,7 +177,9 @@ def root(lines: Sequence[str]) -> Raised | None:
 
 
 def _whole(said: list[str]) -> str:
-    """The lines of a message, the first one with what was broken off it."""
+    """The lines of a message, the first one with what was broken off it, or what begins behind the class."""
+    if not said[0] and said[1:] and said[1].startswith(" "):
+        said = [said[1].strip(), *said[2:]]
     if said[1:] and _BROKEN_OFF.search(said[0]) and _goes_on(said):
         said = [f"{said[0]} {said[1].lstrip()}", *said[2:]]
     return "\n".join(said)

@@ -133,3 +133,47 @@ def test_a_refusal_is_no_fault_of_who_wrote_it() -> None:
     assert refusal in refused.quoted[0][1]
     assert diagnose([*begin, *trace("/v/vllm/v1/worker/r.py", error=refusal)]).cause == "fault-in-runner"
     assert diagnose(trace("/v/vllm/v1/worker/r.py", error="ValueError: 3")).cause == "fault-in-runner"
+
+
+ROUTED = "/v/site-packages/fastapi/routing.py"
+
+
+def test_a_request_is_no_fault_of_the_start() -> None:
+    """Who hands requests on has started, whatever the log shows; an engine in that process is no request."""
+    assert diagnose(trace(ROUTED, "/v/vllm/multimodal/video.py", error="KeyError: 3")).sure is Sure.UNKNOWN
+    assert diagnose(trace("/v/vllm/multimodal/video.py", error="KeyError: 3")).cause == "fault-in-multimodal"
+    model = trace(ROUTED, "/v/vllm/model_executor/models/x.py", error="KeyError: 3")
+    assert diagnose(model).cause == "fault-in-model"
+
+
+def test_the_rank_whose_frames_tell_most() -> None:
+    """Of the same error in several processes."""
+    bare = trace(error="KeyError: 3", process="(Worker_TP0 pid=5)")
+    whole = trace("/v/vllm/v1/core/sched/scheduler.py", error="KeyError: 3", process="(Worker_TP1 pid=6)")
+
+    assert diagnose([*bare, *whole]).cause == "fault-in-scheduler"
+
+
+def test_code_that_a_compiler_wrote() -> None:
+    """Its file is nobody's library."""
+    path = "/root/.cache/vllm/torch_compile_cache/ea2d/rank_1_0/inductor_cache/7a/c7a.py"
+
+    assert diagnose(trace(path, error="ValueError: too many values")).cause == "fault-in-compilation"
+
+
+def test_a_program_around_vllm_refuses() -> None:
+    """Its sentence is the reason; one of a library that vLLM called is not."""
+    refusal = "ValueError: this trainer is not compatible with device maps"
+    trainer, library = "/v/site-packages/swift/args.py", "/v/site-packages/flashinfer/jit.py"
+
+    assert diagnose(trace(trainer, error=refusal)).cause == "settings-refused"
+    assert diagnose(trace("/v/vllm/v1/worker/r.py", library, error=refusal)).cause == "fault-in-library"
+
+
+def test_who_died_first() -> None:
+    """What the others say of it afterwards follows."""
+    died = "(EngineCore pid=7) ERROR 11-27 20:50:01 [x.py:9] Worker proc VllmWorker-0 died unexpectedly."
+    complains = "2026:09:04-19:19:08:(  192) |CCL_ERROR| internal_kvs_server.hpp:70 put: Broken pipe"
+
+    assert diagnose([died, complains]).cause == "worker-killed"
+    assert diagnose([complains, died]).cause == "nccl-failed"

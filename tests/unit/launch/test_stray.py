@@ -43,9 +43,13 @@ def test_a_thousand_of_them() -> None:
 
 
 def test_a_line_that_nothing_follows() -> None:
-    """It is the best that is known, where the start did not go on."""
-    assert diagnose([LOADS, SAID["disk"]]).cause == "disk-full"
-    assert diagnose([LOADS, SAID["disk"], *died("ZeroDivisionError: division by zero")]).cause == "disk-full"
+    """It is shown, and names no cause: another program says it, in a log of vLLM's."""
+    died_of = died("ZeroDivisionError: division by zero")
+    found = diagnose([LOADS, SAID["disk"]])
+
+    assert (found.cause, SAID["disk"] in [text for _, text in found.quoted]) == ("", True)
+    assert diagnose([SAID["disk"]]).cause == "disk-full"
+    assert diagnose([LOADS, SAID["disk"], *died_of]).cause == "fault-in-runner"
 
 
 def test_a_traceback_outweighs_a_line_beside_it() -> None:
