@@ -1,18 +1,27 @@
-"""Faults of public reports that show where a budget ends, a turn says nothing, several objects are written."""
+"""Faults of public reports that show where a budget ends, a turn says nothing, objects come at once."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.sim.defects.calls import asked, deltas, joined, messages, offered, spread, threads, turns
-from pytest_vllm.sim.defects.calls import whole_calls as calls_of
+from pytest_vllm.sim.defects.calls import (
+    asked,
+    deltas,
+    joined,
+    messages,
+    offered,
+    spread,
+    threads,
+    turns,
+    whole_calls,
+)
 from pytest_vllm.sim.defects.choose import asks, failure, in_body, refused, shaped
 from pytest_vllm.sim.defects.registry import add, defect
 from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES, only
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.events import Event
-    from pytest_vllm.sim.api.reply import Exchange
+    from pytest_vllm.sim.api.reply import Exchange, Reply
 
 Json = dict[str, Any]
 END = "</think>"
@@ -28,7 +37,7 @@ def _budgeted(exchange: Exchange) -> bool:
 
 
 def _in_calls(body: Any, exchange: Exchange) -> Any:
-    for call in calls_of(body) if _budgeted(exchange) else ():
+    for call in whole_calls(body) if _budgeted(exchange) else ():
         call["function"]["arguments"] = _tagged(call["function"]["arguments"])
     return body
 
@@ -150,25 +159,21 @@ def _said_before(given: Json) -> list[Json]:
     return [row for row in rows if isinstance(row, dict) and row.get("role") == "assistant"]
 
 
-refused(
-    "responses.empty-turn-breaks",
-    "A turn of the assistant without a part ends in a server error.",
-    (RESPONSES,),
-    500,
-    failure("list index out of range"),
-    lambda given: any(turn.get("content") == [] for turn in _said_before(given)),
-    faults=["vllm-project/vllm#45273"],
-    catches=["responses.input.loose-survived"],
-)
-refused(
-    "responses.bare-turn-refused",
-    "A turn of the assistant without a status is refused.",
-    (RESPONSES,),
-    400,
-    failure("Field required: status", 400),
-    lambda given: any(turn.get("type") and "status" not in turn for turn in _said_before(given)),
+def _loose(reply: Reply, exchange: Exchange) -> Reply:
+    said = _said_before(exchange.body) if isinstance(exchange.body, dict) else []
+    if any(turn.get("content") == [] for turn in said):
+        reply.status, reply.body = 500, failure("list index out of range")
+    elif any(turn.get("type") and "status" not in turn for turn in said):
+        reply.status, reply.body = 400, failure("Field required: status", 400)
+    return reply
+
+
+add(
+    "responses.loose-turns-break",
+    "A turn of the assistant without a part ends in a server error, one without a status is refused.",
+    {"reply": only((RESPONSES,), _loose)},
     faults=["vllm-project/vllm#45273", "openai/codex#12669"],
-    catches=["responses.input.loose"],
+    catches=["responses.input.loose-survived", "responses.input.loose"],
 )
 refused(
     "ranking.long-query-breaks",
