@@ -102,7 +102,7 @@ def test_echo(fields_echo: Recording) -> None:
 
 @check("fields.echo-again", MUST, spec="fault:vllm-project/vllm/issues/19285", needs=["chat"])
 def test_echo_again(fields_echo: Recording, fields_echo_again: Recording) -> None:
-    """An echo is answered the second time as the first, when its beginning is cached."""
+    """An echo is answered the second time, when its beginning is cached."""
     refusable(fields_echo)
     need(fields_echo.status == 200, f"the first time it was answered with {fields_echo.status}")
     fields_echo_again.answered()

@@ -121,10 +121,16 @@ def test_histograms(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("metrics.engines.shared", MUST, spec="fault:vllm-project/vllm/issues/48808", needs=NEEDS)
-def test_engines(memory_many: Recording, vllm_server: Server) -> None:
+@check(
+    "metrics.engines.shared",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/48808",
+    needs=NEEDS,
+    exchanges=["memory.many"],
+)
+def test_engines(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """Of eight prompts that come at once each engine computes some."""
-    traffic = Traffic(memory_many)
+    traffic = Traffic(vllm_recordings.get("memory.many"))
     names = {one.labels.get("engine", "") for one in traffic.after.named("vllm:num_requests_running")}
     only_if(len(names) > 1, "there is one engine")
     only_if(len(names) <= SHARED, f"{len(names)} engines are more than prompts can be spread over")

@@ -24,7 +24,7 @@ EDGES = ("scripted.", "tools.marked", "tools.odd")
 
 @check("reasoning.every.tags", MUST, spec=SPEC, needs=["reasoning"], exchanges=["*"])
 def test_tags(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """No mark of reasoning stands in an answer or in a call of the run, on any route that reads reasoning."""
+    """No mark of reasoning stands in an answer or a call, on any route that reads it."""
     only_if(not appends(vllm_server), "this parser leaves reasoning in the text")
     read = [one for one in answers(vllm_recordings) if one.path != COMPLETIONS and _plain(one)]
     only_if(read, "no answer of this run is read by a reasoning parser")

@@ -220,7 +220,7 @@ def test_after_result(reasoning_after_result: Recording, reasoning_after_result_
     needs=("reasoning", "tools", "stream"),
 )
 def test_result(reasoning_result: Recording, reasoning_result_stream: Recording) -> None:
-    """What is made of a tool's result is text in a stream where it is text in the whole answer."""
+    """What follows a tool's result is text in a stream, too."""
     only_if(reasoning_result.status != 400, "this template takes no such conversation")
     whole, stream = said(reasoning_result), said(reasoning_result_stream)
     need(whole.content.strip() and whole.ended, "the whole answer does not come to a text")

@@ -60,7 +60,7 @@ def test_history(response_history: Case, responses_history: Recording) -> None:
 
 @check("responses.input.loose-survived", MUST, spec=LOOSE, needs=NEEDS)
 def test_loose_survived(response_loose: Case, responses_loose_history: Recording) -> None:
-    """A turn without a status, a part or a word is taken or refused, and breaks nothing."""
+    """A turn without a status, a part or a word is taken or refused, no more."""
     responses_loose_history.answered()
     status = responses_loose_history.status or 0
 
