@@ -193,6 +193,13 @@ def reasoning_tool_stream(server: Server, reasoning_switch: Recording) -> Reques
     return ask(server, reasoning_switch, tools=[ADD], tool_choice="required", stream=True)
 
 
+@exchange("reasoning.tool-cut")
+def reasoning_tool_cut(server: Server, reasoning_switch: Recording) -> Request:
+    """A call of one tool that is demanded by name, for so few tokens that the reasoning does not end."""
+    chosen = {"type": "function", "function": {"name": "tell_sum"}}
+    return ask(server, reasoning_switch, tools=[ADD], tool_choice=chosen, max_tokens=FEW, expect=None)
+
+
 @exchange("reasoning.typed-tag")
 def reasoning_typed_tag(server: Server, reasoning_switch: Recording) -> Request:
     """The user's own message holds the tag that ends reasoning."""

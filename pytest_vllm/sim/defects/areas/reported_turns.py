@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.calls import (
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 END = "</think>"
+#: Tokens below which an answer is cut within its reasoning.
+CUT = 16
 
 
 def _tagged(text: str) -> str:
@@ -90,6 +93,25 @@ def trapped_after_result(events: list[Event], exchange: Exchange) -> list[Event]
     return events
 
 
+def _cut_within(given: Json) -> bool:
+    return isinstance(given.get("tool_choice"), dict) and (given.get("max_tokens") or CUT) < CUT
+
+
+def _emptied(reply: Reply, exchange: Exchange) -> Reply:
+    given = exchange.body if isinstance(exchange.body, dict) else {}
+    thinks = "true" in json.dumps(given.get("chat_template_kwargs"))
+    if reply.status == 200 and thinks and _cut_within(given):
+        reply.status, reply.body = 500, failure("AssertionError")
+    return reply
+
+
+add(
+    "reasoning.forced-cut-breaks",
+    "A demanded call that is cut within its reasoning ends in a server error.",
+    {"reply": only((CHAT,), _emptied)},
+    faults=["vllm-project/vllm#40528"],
+    catches=["reasoning.tool.cut"],
+)
 refused(
     "structured.end-rejected",
     "A form over chat ends in a server error once it is complete.",
