@@ -193,8 +193,8 @@ def reasoning_tool_stream(server: Server, reasoning_switch: Recording) -> Reques
     return ask(server, reasoning_switch, tools=[ADD], tool_choice="required", stream=True)
 
 
-@exchange("reasoning.tool-cut")
-def reasoning_tool_cut(server: Server, reasoning_switch: Recording) -> Request:
+@exchange("reasoning.demanded-cut")
+def reasoning_demanded_cut(server: Server, reasoning_switch: Recording) -> Request:
     """A call of one tool that is demanded by name, for so few tokens that the reasoning does not end."""
     chosen = {"type": "function", "function": {"name": "tell_sum"}}
     return ask(server, reasoning_switch, tools=[ADD], tool_choice=chosen, max_tokens=FEW, expect=None)

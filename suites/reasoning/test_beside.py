@@ -120,12 +120,12 @@ def test_tool_tags(vllm_recordings: Recordings) -> None:
     spec="fault:vllm-project/vllm/issues/40528",
     needs=("reasoning", "tools.required"),
 )
-def test_tool_cut(reasoning_tool_cut: Recording) -> None:
+def test_tool_cut(reasoning_demanded_cut: Recording) -> None:
     """A demanded call that is cut within its reasoning is answered, or refused."""
-    reasoning_tool_cut.answered()
-    status = reasoning_tool_cut.status or 0
+    reasoning_demanded_cut.answered()
+    status = reasoning_demanded_cut.status or 0
 
-    assert status < 500, f"answered with {status}: {reasoning_tool_cut.text[:160]}"
+    assert status < 500, f"answered with {status}: {reasoning_demanded_cut.text[:160]}"
 
 
 @check("reasoning.usage.counted", MUST, spec="openai:chat/object", needs=NEEDS, exchanges=AREA)
