@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Request, Server, exchange
+from pytest_vllm import Request, Server, exchange, only_if
 
 GOOD = "I love this wonderful film, it is great."
 BAD = "A terrible, slow and useless film, I hated it."
 PLAIN = "The film lasts two hours."
 LONG = f"{GOOD} {' '.join(f'Scene {number} shows the harbour again.' for number in range(1, 16))}"
 TEXTS = (GOOD, LONG, BAD, PLAIN, GOOD)
+#: Characters of a text that no batch reads at once: 2,500 tokens and more, where the context holds them.
+DEEP, EACH = 12_000, 2.5
 #: How often they stand in a large batch.
 TIMES = 7
 
@@ -49,3 +51,12 @@ def classify_probable(server: Server) -> Request:
 def classify_nothing(server: Server) -> Request:
     """No text at all."""
     return server.post("/classify", {"input": []}, expect=None)
+
+
+@exchange("classify.deep")
+def classify_deep(server: Server) -> Request:
+    """A text that is read in several steps, between short ones."""
+    only_if(server.max_model_len or 0, "how long the context is, is not known")
+    room = min(DEEP, int((server.max_model_len or 0) * EACH))
+    only_if(room > 2 * len(LONG), f"a context of {server.max_model_len} tokens holds no longer text")
+    return classed(server, [GOOD, f"{GOOD} {'The harbour again. ' * DEEP}"[:room], BAD])

@@ -132,3 +132,13 @@ def test_nothing(classify_nothing: Recording) -> None:
     status = classify_nothing.status or 0
 
     assert status < 500, f"answered with {status}: {classify_nothing.text[:120]}"
+
+
+@check("classify.beside-deep", MUST, spec="fault:vllm-project/vllm/issues/23223", needs=NEEDS)
+def test_beside_deep(classify_batch: Recording, classify_deep: Recording) -> None:
+    """A text is classed beside one that is read in several steps as beside short ones."""
+    before, beside = numbers(classify_batch), numbers(classify_deep)
+    pairs = {"before it": (before[0], beside[0]), "behind it": (before[2], beside[2])}
+    wrong = [f"{place}: {a[:3]}, {b[:3]}" for place, (a, b) in pairs.items() if not alike(a, b)]
+
+    assert not wrong, "; ".join(wrong)

@@ -203,6 +203,13 @@ def fields_echo(server: Server) -> Request:
     return server.chat(turns, max_tokens=2, expect=None, **goes_on, **_listed(server))
 
 
+@exchange("fields.echo-again")
+def fields_echo_again(server: Server, fields_echo: Recording) -> Request:  # noqa: ARG001 - every exchange takes it
+    """The same once more: its beginning is cached by then."""
+    asked = fields_echo.request
+    return Request(asked.method, asked.path, json=asked.json, expect=None)
+
+
 @exchange("fields.named")
 def fields_named(server: Server, named_route: Case) -> Request:
     """A request whose body brings its id."""

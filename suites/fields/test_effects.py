@@ -100,6 +100,17 @@ def test_echo(fields_echo: Recording) -> None:
     assert text.startswith(BEGUN), f"{text!r:.120} does not begin with {BEGUN!r}"
 
 
+@check("fields.echo-again", MUST, spec="fault:vllm-project/vllm/issues/19285", needs=["chat"])
+def test_echo_again(fields_echo: Recording, fields_echo_again: Recording) -> None:
+    """An echo is answered the second time, when its beginning is cached."""
+    refusable(fields_echo)
+    need(fields_echo.status == 200, f"the first time it was answered with {fields_echo.status}")
+    fields_echo_again.answered()
+    status = fields_echo_again.status
+
+    assert status == 200, f"then {status}: {fields_echo_again.text[:160]}"
+
+
 @check("fields.request-id", MUST, spec=VLLM)
 def test_request_id(vllm_server: Server, named_route: Case, fields_named: Recording) -> None:
     """An answer has the id that its request brought."""

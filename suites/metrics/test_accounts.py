@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Recording, Recordings, check, listed, need
+from pytest_vllm import MUST, Recording, Recordings, Server, check, listed, need, only_if
 
 from .scrapes import Traffic, others_in, usage_of
 
@@ -13,6 +13,8 @@ NEEDS = ("metrics", "completions")
 #: Exchanges between two scrapes.
 SCRAPED = ("metrics.", "memory.finished", "memory.many", "cache.cold", "cache.warm", "cache.longer")
 FINISHED = "vllm:request_success_total"
+#: Engines among which eight prompts are surely shared out.
+SHARED = 4
 #: Histograms that hold each finished request once.
 ONCE = (
     "request_prompt_tokens",
@@ -117,3 +119,23 @@ def test_histograms(vllm_recordings: Recordings) -> None:
     ]
 
     assert not wrong, listed(wrong)
+
+
+@check(
+    "metrics.engines.shared",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/48808",
+    needs=NEEDS,
+    exchanges=["memory.many"],
+)
+def test_engines(vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """Of eight prompts that come at once each engine computes some."""
+    traffic = Traffic(vllm_recordings.get("memory.many"))
+    names = {one.labels.get("engine", "") for one in traffic.after.named("vllm:num_requests_running")}
+    only_if(len(names) > 1, "there is one engine")
+    only_if(len(names) <= SHARED, f"{len(names)} engines are more than prompts can be spread over")
+    only_if(vllm_server.at_least("0.11.0"), "before 0.11 an engine's load was told too late for that")
+    counts = {name: traffic.grown(FINISHED, engine=name) for name in sorted(names)}
+    need(sum(counts.values()) > SHARED, f"finished were {counts}")
+
+    assert all(counts.values()), f"requests finished by engine: {counts}"

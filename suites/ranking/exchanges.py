@@ -24,6 +24,8 @@ DOCUMENTS = tuple(f"{text} {FILLER}" if number % 2 == 0 else text for number, te
 DEEP, EACH = 12_000, 2.5
 
 MANY = 24
+#: How often what says nothing stands before a long question.
+LONG_QUERY = 3
 
 ranked_alone = cases("ranked_alone", [{"id": "long", "number": BEST}, {"id": "short", "number": 1}])
 ranking_route = cases(
@@ -92,6 +94,16 @@ def ranking_deep(server: Server) -> Request:
     """A document that is read in several steps, beside short ones and another one of its length."""
     text = _deep(server)
     return ranked(server, SHORT[1], text, SHORT[3], f"{SHORT[0]} {text}", expect=None)
+
+
+@exchange("ranking.long-query")
+def ranking_long_query(server: Server) -> Request:
+    """The question behind some hundred words: instructions of rerankers are that long."""
+    only_if(server.max_model_len or 0, "how long the context is, is not known")
+    room = int((server.max_model_len or 0) * EACH) // 3
+    only_if(room > len(FILLER), f"a context of {server.max_model_len} tokens holds no longer question")
+    told = f"{' '.join([FILLER] * LONG_QUERY)}"[: room - len(QUERY)]
+    return server.post("/rerank", {"query": f"{told} {QUERY}", "documents": [*SHORT]})
 
 
 @exchange("ranking.deep-alone")

@@ -15,6 +15,8 @@ QUESTION = "What is 7 plus 5? Answer with the number."
 #: Tokens for reasoning and answer.
 ROOM, FEW = 700, 4
 BUDGET = 6
+#: Tokens of an answer that goes on behind its budget, and a question that is to be answered by a call.
+LONGER, CALL = 64, "Call tell_sum with the sum of 7 and 5."
 #: What no answer holds, as a stop string.
 NEVER = "never of this world"
 #: Qwen's templates and DeepSeek's call the switch differently; a template passes over what it does not know.
@@ -191,6 +193,13 @@ def reasoning_tool_stream(server: Server, reasoning_switch: Recording) -> Reques
     return ask(server, reasoning_switch, tools=[ADD], tool_choice="required", stream=True)
 
 
+@exchange("reasoning.demanded-cut")
+def reasoning_demanded_cut(server: Server, reasoning_switch: Recording) -> Request:
+    """A call of one tool that is demanded by name, for so few tokens that the reasoning does not end."""
+    chosen = {"type": "function", "function": {"name": "tell_sum"}}
+    return ask(server, reasoning_switch, tools=[ADD], tool_choice=chosen, max_tokens=FEW, expect=None)
+
+
 @exchange("reasoning.typed-tag")
 def reasoning_typed_tag(server: Server, reasoning_switch: Recording) -> Request:
     """The user's own message holds the tag that ends reasoning."""
@@ -277,3 +286,32 @@ def reasoning_history_shape(server: Server, reasoning_history: Case) -> Request:
 def reasoning_budget(server: Server, reasoning_switch: Recording) -> Request:
     """The question, with few tokens to think it over."""
     return ask(server, reasoning_switch, thinking_token_budget=BUDGET, expect=None)
+
+
+@exchange("reasoning.budget-goes-on")
+def reasoning_budget_goes_on(server: Server, reasoning_switch: Recording) -> Request:
+    """The same, for an answer that may not end before its limit."""
+    more = {"thinking_token_budget": BUDGET, "ignore_eos": True, "max_tokens": LONGER, "expect": None}
+    return ask(server, reasoning_switch, **more)
+
+
+@exchange("reasoning.budget-call")
+def reasoning_budget_call(server: Server, reasoning_switch: Recording) -> Request:
+    """A sum to be told by a tool, with few tokens to think it over."""
+    given = {"max_tokens": ROOM, "tools": [ADD], **think(reasoning_switch)}
+    return server.chat(CALL, thinking_token_budget=BUDGET, expect=None, **given)
+
+
+@exchange("reasoning.result", alone=True)
+def reasoning_result(server: Server, reasoning_switch: Recording) -> Request:
+    """What is made of a tool's result, to its end."""
+    return after_result(server, reasoning_switch, max_tokens=ROOM)
+
+
+@exchange("reasoning.result-stream", alone=True)
+def reasoning_result_stream(
+    server: Server, reasoning_switch: Recording, reasoning_result: Recording
+) -> Request:
+    """The same, streamed."""
+    del reasoning_result
+    return after_result(server, reasoning_switch, max_tokens=ROOM, stream=True, stream_options=USAGE)

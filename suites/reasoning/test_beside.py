@@ -114,6 +114,20 @@ def test_tool_tags(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
+@check(
+    "reasoning.tool.cut",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/40528",
+    needs=("reasoning", "tools.required"),
+)
+def test_tool_cut(reasoning_demanded_cut: Recording) -> None:
+    """A demanded call that is cut within its reasoning is answered, or refused."""
+    reasoning_demanded_cut.answered()
+    status = reasoning_demanded_cut.status or 0
+
+    assert status < 500, f"answered with {status}: {reasoning_demanded_cut.text[:160]}"
+
+
 @check("reasoning.usage.counted", MUST, spec="openai:chat/object", needs=NEEDS, exchanges=AREA)
 def test_usage(vllm_server: Server, vllm_recordings: Recordings) -> None:
     """The tokens of reasoning are counted in the usage."""

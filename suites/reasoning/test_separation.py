@@ -211,3 +211,19 @@ def test_after_result(reasoning_after_result: Recording, reasoning_after_result_
     said_so = f"the whole answer thinks {short(whole.thoughts)}"
 
     assert not stream.content, f"streamed as text: {short(stream.content)}; {said_so}"
+
+
+@check(
+    "reasoning.result.answered-stream",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/49717",
+    needs=("reasoning", "tools", "stream"),
+)
+def test_result(reasoning_result: Recording, reasoning_result_stream: Recording) -> None:
+    """What follows a tool's result is text in a stream, too."""
+    only_if(reasoning_result.status != 400, "this template takes no such conversation")
+    whole, stream = said(reasoning_result), said(reasoning_result_stream)
+    need(whole.content.strip() and whole.ended, "the whole answer does not come to a text")
+    need(stream.ended and not stream.called, f"finish_reason {stream.finish!r}")
+
+    assert stream.content.strip(), f"no text; reasoning {short(stream.thoughts)}"

@@ -5,12 +5,14 @@ import json
 from pytest_vllm import MUST, SHOULD, Recording, Server, check, need, only_if, short
 
 from .exchanges import BUDGET
-from .thoughts import appends, marked, said
+from .thoughts import Said, appends, marked, said
 
 SPEC = "vllm:features/reasoning_outputs/"
 NEEDS = ("reasoning",)
 STREAM = ("reasoning", "stream")
 LEAST = 2
+#: From here on a model that must go on behind its budget does not begin to think again.
+GOES_ON = "0.24.0"
 
 
 def switched(off: Recording, plain: Recording) -> None:
@@ -174,3 +176,47 @@ def test_budget(reasoning_plain: Recording, reasoning_budget: Recording, vllm_se
 
     # a word is a token at least
     assert len(words) <= BUDGET, f"{len(words)} words of reasoning with a budget of {BUDGET} tokens"
+
+
+def spent(server: Server, *answers: Recording) -> list[Said]:
+    """What is said where a budget holds. NotRun where none does."""
+    only_if(bool(server.version) and server.at_least(GOES_ON), f"budgets hold to the end from {GOES_ON}")
+    taken = [one for one in answers if one.status != 400]
+    only_if(taken, f"refused: {answers[0].text[:120]}")
+    return [said(one) for one in taken]
+
+
+@check("reasoning.budget.answered", MUST, spec="fault:vllm-project/vllm/pull/43757", needs=NEEDS)
+def test_budget_answered(
+    vllm_server: Server, reasoning_budget: Recording, reasoning_budget_goes_on: Recording
+) -> None:
+    """Behind a budget of thinking tokens comes an answer, whether or not it may end."""
+    told = spent(vllm_server, reasoning_budget, reasoning_budget_goes_on)
+    need(any(one.thoughts.strip() for one in told), "there is no reasoning")
+    wrong = [f"{one.key}: reasoning {short(one.thoughts)}, no text" for one in told if not one.content]
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check(
+    "reasoning.budget.call",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/44676",
+    needs=("reasoning", "tools"),
+)
+def test_budget_call(vllm_server: Server, reasoning_budget_call: Recording) -> None:
+    """A budget of thinking tokens leaves the arguments of a call alone."""
+    (answer,) = spent(vllm_server, reasoning_budget_call)
+    need(answer.called and answer.ended, "the model made no call")
+    calls = reasoning_budget_call.ok["choices"][0]["message"]["tool_calls"]
+    wrong = [text for call in calls if (text := call["function"]["arguments"]) and not sound(text)]
+
+    assert not wrong, f"arguments {short(wrong[0])}"
+
+
+def sound(arguments: str) -> bool:
+    """Whether arguments are an object, and no mark of reasoning stands in them."""
+    try:
+        return isinstance(json.loads(arguments), dict) and not marked(arguments)
+    except ValueError:
+        return False

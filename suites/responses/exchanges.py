@@ -20,6 +20,7 @@ ARGUMENTS = {"bird": WORD}
 
 response_refusal = cases("response_refusal", case_file("responses-refusals"))
 response_history = cases("response_history", case_file("responses-histories"))
+response_loose = cases("response_loose", case_file("responses-loose-histories"))
 response_call_history = cases("response_call_history", case_file("responses-call-histories"))
 
 
@@ -103,6 +104,12 @@ def responses_system(server: Server) -> Request:
 def responses_history(server: Server, response_history: Case) -> Request:
     """A conversation in one of the shapes that clients send back."""
     return ask(server, response_history["input"], max_output_tokens=1)
+
+
+@exchange("responses.loose-history")
+def responses_loose_history(server: Server, response_loose: Case) -> Request:
+    """A conversation as agents write it down: without what only the server knows, or without a word."""
+    return ask(server, response_loose["input"], max_output_tokens=1, expect=None)
 
 
 @exchange("responses.call-history")

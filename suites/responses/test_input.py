@@ -4,6 +4,7 @@ from pytest_vllm import MUST, SHOULD, Case, Recording, Server, check, need, only
 
 SPEC = "openai:responses/create"
 NEEDS = ("responses",)
+LOOSE = "fault:vllm-project/vllm/issues/45273"
 SHAPE = "fault:vllm-project/vllm/issues/33089"
 
 
@@ -55,6 +56,25 @@ def test_history(response_history: Case, responses_history: Recording) -> None:
     status = responses_history.status
 
     assert status == 200, f"{response_history.id}: answered with {status}: {responses_history.text[:160]}"
+
+
+@check("responses.input.loose-survived", MUST, spec=LOOSE, needs=NEEDS)
+def test_loose_survived(response_loose: Case, responses_loose_history: Recording) -> None:
+    """A turn without a status, a part or a word is taken or refused, no more."""
+    responses_loose_history.answered()
+    status = responses_loose_history.status or 0
+
+    assert status < 500, f"{response_loose.id}: answered with {status}: {responses_loose_history.text[:160]}"
+
+
+@check("responses.input.loose", SHOULD, spec=LOOSE, needs=NEEDS)
+def test_loose(response_loose: Case, responses_loose_history: Recording) -> None:
+    """Turns are taken back as agents write them down."""
+    responses_loose_history.answered()
+    status = responses_loose_history.status or 0
+    only_if(status < 500, "it broke the server, which another check judges")
+
+    assert status == 200, f"{response_loose.id}: answered with {status}: {responses_loose_history.text[:160]}"
 
 
 @check("responses.input.call-history", MUST, spec=SHAPE, needs=("responses", "tools"))

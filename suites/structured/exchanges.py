@@ -190,6 +190,14 @@ def structured_crowd(server: Server) -> Request:
     return server.completion([f"<think>\n</think>\nBird {at}: " for at in range(CROWD)], **drawn, **wanted)
 
 
+@exchange("structured.crowd-objects")
+def structured_crowd_objects(server: Server) -> Request:
+    """Eight completions at once, each any JSON object."""
+    asked = "A JSON object with the single key ok set to true, on one line, and nothing else:"
+    prompts = [f"<think>\n</think>\n{at}. {asked} " for at in range(CROWD)]
+    return server.completion(prompts, max_tokens=48, response_format={"type": "json_object"})
+
+
 @exchange("structured.crowd-stream")
 def structured_crowd_stream(server: Server) -> Request:
     """Four streamed choices under that constraint."""

@@ -26,6 +26,8 @@ VLLM = "vllm:features/structured_outputs/"
 NEEDS = ["chat", "structured-output"]
 WISHES = {row["id"]: row["matches"] for row in json.loads(case_file("structured-wishes").read_text("utf-8"))}
 COMPLETIONS = ["completions", "structured-output"]
+#: How a JSON object begins, blanks aside.
+BEGUN = re.compile(r'\s*(?:$|\{\s*(?:$|"|\}))')
 
 
 @check("structured.wish.matches", MUST, spec=VLLM, needs=NEEDS)
@@ -95,6 +97,16 @@ def test_crowd(structured_crowd: Recording) -> None:
 
     assert len(rows) == CROWD, f"{len(rows)} answers of {CROWD}"
     assert not wrong, f"not within {CROWD_RULE!r}: {wrong[:3]}"
+
+
+@check("structured.crowd.objects", MUST, spec="fault:vllm-project/vllm/issues/19493", needs=COMPLETIONS)
+def test_crowd_objects(structured_crowd_objects: Recording) -> None:
+    """Of eight JSON objects that are written at once each is one, as far as it goes."""
+    rows = [(choice["finish_reason"], choice["text"]) for choice in structured_crowd_objects.ok["choices"]]
+    wrong = [row for row in rows if not _object(*row)]
+
+    assert len(rows) == CROWD, f"{len(rows)} answers of {CROWD}"
+    assert not wrong, f"no objects: {wrong[:3]}"
 
 
 @check(
@@ -202,3 +214,13 @@ def _fits(key: str, text: str) -> bool:
 def _regex_of(answer: Recording) -> str:
     asked = answer.request.json
     return str(asked.get("guided_regex") or asked["structured_outputs"]["regex"])
+
+
+def _object(end: str, text: str) -> bool:
+    """Whether a text is a JSON object, or the beginning of one that its limit ended."""
+    if end == "length":
+        return BEGUN.match(text) is not None
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False

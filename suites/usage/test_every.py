@@ -26,7 +26,7 @@ PARTS = (
 @check("usage.every.part", MUST, spec=SPEC, exchanges=["*"])
 def test_part(vllm_recordings: Recordings) -> None:
     """Cached tokens are part of the prompt, reasoning of the answer, on any route."""
-    rows = [(one.key, *row) for one in _read(vllm_recordings) for use in usages(one) for row in _parts(use)]
+    rows = [(one.key, *row) for one in _read(vllm_recordings) for use in _settled(one) for row in _parts(use)]
     only_if(rows, "no answer tells a part of its tokens")
     observe("parts told", len(rows))
     wrong = [f"{key}: {part} {name} of {whole}" for key, name, part, whole in rows if not 0 <= part <= whole]
@@ -61,9 +61,20 @@ def _counts_along(one: Recording) -> bool:
     """Whether a stream of one choice tells its usage as it goes; of several each tells its own."""
     asked = one.request.json or {}
     along = bool((asked.get("stream_options") or {}).get("continuous_usage_stats"))
+    alone = not _several(asked) and not asked.get("echo")
+    return one.request.path in (CHAT, COMPLETIONS) and along and alone
+
+
+def _several(asked: dict[str, Any]) -> bool:
+    """Whether an answer has several choices."""
     prompts = asked.get("prompt")
-    several = (asked.get("n") or 1) > 1 or (isinstance(prompts, list) and not all(map(_is_id, prompts)))
-    return one.request.path in (CHAT, COMPLETIONS) and along and not several and not asked.get("echo")
+    return (asked.get("n") or 1) > 1 or (isinstance(prompts, list) and not all(map(_is_id, prompts)))
+
+
+def _settled(one: Recording) -> list[dict[str, Any]]:
+    """What an answer tells of its usage; of several choices that are streamed the last alone is of all."""
+    told = [*usages(one)]
+    return told[-1:] if one.request.streams and _several(one.request.json or {}) else told
 
 
 def _is_id(part: object) -> bool:

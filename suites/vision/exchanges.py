@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Case, Recording, Request, Server, cases, exchange, picture
+from pytest_vllm import Case, Recording, Request, Server, cases, exchange, only_if, picture
 
 QUESTION = "What colour is this picture? Answer with one word."
 #: Pixels of the picture that most requests show, and tokens of their answers.
 SIDE, TOKENS = 72, 8
 #: Tokens of answers that are written at the same time: long enough to be.
 LONG = 32
+#: Characters of a text that no batch reads at once, those that are too few for it, those kept for a picture;
+#: characters of a token.
+DEEP, SHORT, RESERVED, EACH = 12_000, 4_000, 3_000, 2.5
 COLOURS = {"red": (255, 0, 0), "green": (0, 160, 0), "blue": (0, 0, 255), "yellow": (255, 255, 0)}
 
 SIZES = ((32, 32), (64, 64), (100, 200), (224, 224), (336, 336), (300, 500), (500, 300), (640, 480))
@@ -88,6 +91,17 @@ def vision_other(server: Server, vision_third: Recording) -> Request:
 def vision_before(server: Server) -> Request:
     """The picture first, then the question."""
     return shown(server, picture(SIDE, SIDE), first=True)
+
+
+@exchange("vision.behind")
+def vision_behind(server: Server) -> Request:
+    """A picture behind a text that is read in several steps."""
+    room = int((server.max_model_len or 0) * EACH) - RESERVED
+    only_if(room > SHORT, f"a context of {server.max_model_len} tokens has no room for such a text")
+    words = {"type": "text", "text": ("The harbour lies in the sun. " * DEEP)[: min(DEEP, room)]}
+    part = {"type": "image_url", "image_url": {"url": picture(71, 71)}}
+    content = [words, part, {"type": "text", "text": QUESTION}]
+    return server.chat([{"role": "user", "content": content}], max_tokens=TOKENS, **calm(server))
 
 
 @exchange("vision.stream")

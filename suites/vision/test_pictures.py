@@ -96,6 +96,15 @@ def test_places(vision_image: Recording, vision_before: Recording) -> None:
     assert vision_before.status == 200, f"before it: {vision_before.status}: {vision_before.text[:200]}"
 
 
+@check("vision.behind.answered", MUST, spec="fault:vllm-project/vllm/issues/18414", needs=NEEDS)
+def test_behind(vision_image: Recording, vision_behind: Recording) -> None:
+    """A picture may stand behind a text that is read in several steps."""
+    need(vision_image.status == 200, "behind a short text it was not answered")
+    vision_behind.answered()
+
+    assert vision_behind.status == 200, f"answered with {vision_behind.status}: {vision_behind.text[:200]}"
+
+
 @check("vision.several.answered", MUST, spec=SEVERAL, needs=NEEDS)
 def test_several(vision_image: Recording, vision_pair: Recording, vision_several: Recording) -> None:
     """Two pictures in one request are answered, and both are counted."""

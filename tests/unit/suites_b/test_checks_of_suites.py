@@ -47,6 +47,7 @@ NEWER = {
     "metrics.accounts.histograms",
     "metrics.accounts.prompts",
     "metrics.accounts.requests",
+    "metrics.engines.shared",
     "security.key.exact",
     "security.key.scheme-case",
     "stream.stop.unmatched",

@@ -15,6 +15,7 @@ from suites.logprobs.test_every import test_bytes as bytes_right
 from suites.logprobs.test_every import test_sorted as candidates_sorted
 from suites.metrics.test_every import test_grows as counters_grow
 from suites.oracle.test_promised import test_told as ends_told
+from suites.reasoning.test_every import test_tags as marks_kept_out
 from suites.structured.test_every import test_kept as constraints_kept
 from suites.tools.test_every import test_ids as ids_differ
 from tests.unit.judging import Played, server
@@ -161,3 +162,23 @@ def test_a_sum_falls_only_where_one_more_was_counted() -> None:
     for after in ((1, 4.0), (0, 5.0)):
         with pytest.raises(AssertionError, match="x_seconds"):
             counters_grow(vllm_recordings=scraped((1, 5.0), after))
+
+
+def test_marks_of_reasoning_are_found_in_texts_and_in_calls_but_not_where_they_were_given() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"a</think>": 1}'}}
+    reads = server(**{"reasoning-parser": "qwen3"})
+    marks_kept_out(vllm_recordings=chat({}, {"content": "12", "reasoning": "7 and 5"}), vllm_server=reads)
+    asked = {"messages": [{"role": "user", "content": "What is </think>?"}]}
+    marks_kept_out(vllm_recordings=chat(asked, {"content": "</think> is a tag."}), vllm_server=reads)
+    for message in ({"content": "So.</think>12"}, {"content": None, "tool_calls": [call]}):
+        with pytest.raises(AssertionError, match="</think>"):
+            marks_kept_out(vllm_recordings=chat({}, message), vllm_server=reads)
+
+
+def test_what_a_parser_leaves_in_the_text_or_a_request_asks_for_is_no_mark_too_many() -> None:
+    left = chat({"skip_special_tokens": False}, {"content": "</think>12"})
+    with pytest.raises(NotRun):
+        marks_kept_out(vllm_recordings=left, vllm_server=server(**{"reasoning-parser": "qwen3"}))
+    appended = server(**{"reasoning-parser": "minimax_m2_append_think"})
+    with pytest.raises(NotRun):
+        marks_kept_out(vllm_recordings=chat({}, {"content": "</think>12"}), vllm_server=appended)
