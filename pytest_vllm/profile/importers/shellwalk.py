@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.shelltree import Script
 
 DEEPEST = 12
+#: Statements that are followed at most: functions that call each other in branches go through many.
+_STATEMENTS = 40_000
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Walk:
         self._scopes: list[dict[str, tuple[Value | tuple[Value, ...] | None, bool]]] = []
         self._depth = 0
         self._inherited = Value()
+        self._visited = 0
 
     def left(self) -> list[tuple[int, str]]:
         """What nothing has come to: line and text of every part of the script that was not followed."""
@@ -103,7 +106,11 @@ class Walk:
                 self.visit(node)
 
     def visit(self, node: Node) -> None:
-        """One statement."""
+        """One statement. Raises ImportProblem where a script goes through more than can be followed."""
+        self._visited += 1
+        if self._visited > _STATEMENTS:
+            what = f"the script goes through more than {_STATEMENTS:,} statements, in loops and functions"
+            raise self.origin.problem(self.script.line(node), what, "give the vllm serve line that it runs")
         way: Callable[[Node], None] | None = getattr(self, f"_{node.type}", None)
         if way is not None:
             way(node)
