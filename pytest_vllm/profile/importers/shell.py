@@ -22,6 +22,7 @@ from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 from pytest_vllm.profile.importers.shellwords import Word, resolved
+from pytest_vllm.profile.importers.shellwritten import described, read_configuration
 from pytest_vllm.profile.importers.slurm import directives
 from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.vllmline import USUAL, program_length
@@ -70,6 +71,8 @@ def read_script(
     )
     candidates = [Candidate(name, one.line, how) for name, one, how in zip(named, found, said, strict=True)]
     if not found:
+        if (draft := described(origin, run, service)) is not None:
+            return draft
         none_but_others(origin, run)
     wanted, inner = parted([one.name for one in candidates], service)
     at = pick(origin, candidates, wanted, "command")
@@ -77,6 +80,8 @@ def read_script(
     here = replace(origin, folder=chosen.state.folder)
     try:
         draft, used = _draft(here, chosen, candidates[at].name, inner)
+        read_configuration(draft, here, run)
+        _rooted(draft, here)
     except ImportProblem as problem:
         raise explained(origin, chosen.said, problem) from problem
     if chosen.said and not draft.server.get("model"):
@@ -114,7 +119,6 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
         container.read_start(draft, [], known, plain)
         if draft.server.get("command") == USUAL:
             del draft.server["command"]
-        _rooted(draft, origin)
         taken = seen
     for name, value in taken.items():
         text = emitted(draft, value, lenient=True)
@@ -126,6 +130,8 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
 
 def _rooted(draft: Draft, origin: Origin) -> None:
     """Make paths that are relative to the script's folder whole: the gate starts the server elsewhere."""
+    if draft.server["launcher"] != "process":
+        return
     for name in ("model", *_PATHS):
         table = draft.server if name == "model" else draft.args
         written = table.get(name)

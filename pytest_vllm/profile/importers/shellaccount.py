@@ -54,18 +54,10 @@ def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str
         used: the assignments that it came from.
         why: said of commands that are run besides.
     """
-    ledger = Ledger()
-    for key, (line, name) in run.assigned.items():
-        if key not in used | chosen.state.said:
-            ledger.idle(line, name)
-    for line, shown in run.idle:
-        ledger.idle(line, shown)
-    for remark in (*run.notes, *chosen.said, *chosen.state.asides):
+    ledger = _ledger(run, used | chosen.state.said)
+    for remark in (*chosen.said, *chosen.state.asides):
         draft.note(remark.line, remark.text)
-    for line, text in run.others:
-        draft.lost(line, f"{text}{why}")
-    for line, text in run.left():
-        draft.note(line, f"`{text}` is not understood, and not carried over")
+    _left_behind(draft, run, why)
     for one in run.starts:
         if one.node != chosen.node and apart(chosen, one):
             draft.note(one.line, _instead(chosen, one))
@@ -73,6 +65,33 @@ def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str
             draft.lost(one.line, f"`{' '.join(one.texts[:6])}`{why}")
     _circumstances(draft, chosen)
     ledger.close(draft)
+
+
+def besides(draft: Draft, run: Run) -> None:
+    """Note whatever a script does besides writing the file that was read."""
+    _left_behind(draft, run, "")
+    for one in run.starts:
+        draft.lost(one.line, f"`{' '.join(one.texts[:6])}`")
+    _ledger(run, set()).close(draft)
+
+
+def _ledger(run: Run, used: set[Hashable]) -> Ledger:
+    ledger = Ledger()
+    for key, (line, name) in run.assigned.items():
+        if key not in used:
+            ledger.idle(line, name)
+    for line, shown in run.idle:
+        ledger.idle(line, shown)
+    return ledger
+
+
+def _left_behind(draft: Draft, run: Run, why: str) -> None:
+    for remark in run.notes:
+        draft.note(remark.line, remark.text)
+    for line, text in run.others:
+        draft.lost(line, f"{text}{why}")
+    for line, text in run.left():
+        draft.note(line, f"`{text}` is not understood, and not carried over")
 
 
 def _instead(chosen: Start, other: Start) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.shellprinted import Printed
+from pytest_vllm.profile.importers.shellfiles import Files
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
 from pytest_vllm.profile.importers.shellwalk import DEEPEST, names_set
@@ -15,12 +15,14 @@ from pytest_vllm.profile.importers.shellwalk import DEEPEST, names_set
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from pytest_vllm.profile.importers.shelltree import Script
+
     Words = list[tuple[Value, int]]
 
 _LARGEST = 256 * 1024
 
 
-class BuiltIns(Printed):
+class BuiltIns(Files):
     """What a shell does by itself."""
 
     def _do_set(self, node: Node, words: Words) -> None:
@@ -94,6 +96,8 @@ class BuiltIns(Printed):
         shown = f"`{self.script.shown(node)}`"
         if path.name.startswith("activate"):
             self.others.append((line, f"{shown} (the Python environment that `vllm` is taken from)"))
+        elif (written := self.file_of(target.text)) is not None and self._depth < DEEPEST:
+            self._follow(parsed(written.text.text, self.origin, written.line), path.name, line)
         elif target.unknown or target.literal or self.state.contained or not path.is_file():
             text = f"{shown}: the file is not there, so what it sets is not known"
             self.notes.append(Remark(line, text))
@@ -101,11 +105,13 @@ class BuiltIns(Printed):
             self.notes.append(Remark(line, f"{shown}: the file is too large to be followed"))
         else:
             script = replace(parsed(path.read_text("utf-8-sig", "replace"), self.origin), at=line)
-            outer, self.script = self.script, script
-            self._depth += 1
-            self.visit_all(script.root.children)
-            self.notes += [
-                Remark(line, f"in {path.name}: `{text}` is not understood") for _, text in self.left()
-            ]
-            self._depth -= 1
-            self.script = outer
+            self._follow(script, path.name, line)
+
+    def _follow(self, script: Script, name: str, line: int) -> None:
+        """A script that is run in this shell."""
+        outer, self.script = self.script, script
+        self._depth += 1
+        self.visit_all(script.root.children)
+        self.notes += [Remark(line, f"in {name}: `{text}` is not understood") for _, text in self.left()]
+        self._depth -= 1
+        self.script = outer

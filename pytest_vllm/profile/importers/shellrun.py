@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers.shellbranch import Branches
 from pytest_vllm.profile.importers.shellbuiltins import BuiltIns
 from pytest_vllm.profile.importers.shellprefix import Prefix, nested, starts, stripped
-from pytest_vllm.profile.importers.shelltree import here, nodes, parsed
-from pytest_vllm.profile.importers.shellvalue import NO_ARGUMENTS, Remark, Value, joined
+from pytest_vllm.profile.importers.shelltree import nodes, parsed
+from pytest_vllm.profile.importers.shellvalue import NO_ARGUMENTS, Remark, Value
 from pytest_vllm.profile.importers.shellwalk import DEEPEST, Start, names_set
 from pytest_vllm.profile.secrets import secret_name
 
@@ -177,30 +177,24 @@ class Run(Branches, BuiltIns):
 
     def _redirected_statement(self, node: Node) -> None:
         body, *redirects = [child for child in node.children if child.is_named]
-        text = ""
+        text = Value()
         for one in redirects:
             self.claim(one)
             for inner in one.children:
                 if inner.type == "heredoc_body":
-                    text = self._heredoc(one, inner)
+                    text = self.heredoc(one, inner)
                 elif inner.type in ("pipeline", "list", "command") and one.type == "heredoc_redirect":
                     self.visit(inner)
-        if text and body.type == "command" and self._is_shell(body):
-            self.claim(body)
-            script = parsed(text, self.origin, self._first_of(redirects))
-            self._inside(script, self._child(), (), Value())
-            return
+        if text.text and body.type == "command":
+            if self._is_shell(body):
+                self.claim(body)
+                script = parsed(text.text, self.origin, self._first_of(redirects))
+                self._inside(script, self._child(), (), text)
+                return
+            self.keep(body, redirects, text, self._first_of(redirects))
         asked, self._printing = self._printing, "" if self.elsewhere(redirects) else self._printing
         self.visit(body)
         self._printing = asked
-
-    def _heredoc(self, redirect: Node, body: Node) -> str:
-        start = next((self.script.text(one) for one in redirect.children if one.type == "heredoc_start"), "")
-        if start[:1] in "'\"\\":
-            return self.script.text(body)
-        if not any(one.is_named for one in body.children):
-            return here(self.script.text(body))
-        return joined([part.value for part in self.expand().sequence(body, True, False)], "").text
 
     def _first_of(self, redirects: list[Node]) -> int:
         found = [one for each in redirects for one in nodes(each) if one.type == "heredoc_body"]
@@ -250,6 +244,10 @@ class Run(Branches, BuiltIns):
             script = parsed(value.text, self.origin, words[-1][1] if len(words) < 3 else words[2][1])
             script = replace(script, at=line) if "\n" not in value.text else script
             self._inside(script, self._child(prefix), arguments, value)
+        elif (ran := self.script_run([value for value, _ in words])) is not None:
+            written, arguments = ran
+            script = parsed(written.text.text, self.origin, written.line)
+            self._inside(script, self._child(prefix), arguments, written.text)
         elif name in _IDLE:
             self.idle.append((line, f"`{name}`"))
         else:

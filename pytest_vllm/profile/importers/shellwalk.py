@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.shellfiles import Written
     from pytest_vllm.profile.importers.shellprefix import Prefix
     from pytest_vllm.profile.importers.shellstate import State
     from pytest_vllm.profile.importers.shelltree import Script
@@ -86,6 +87,7 @@ class Walk:
         self._depth = 0
         self._inherited = Value()
         self._visited = 0
+        self.written: dict[str, list[Written]] = {}
 
     def left(self) -> list[tuple[int, str]]:
         """What nothing has come to: line and text of every part of the script that was not followed."""
