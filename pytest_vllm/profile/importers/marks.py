@@ -37,8 +37,11 @@ def unrun(text: str) -> str:
 
 
 def unrun_in(text: str) -> str:
-    """What in a text only a shell that runs would know; empty where nothing is."""
-    return ", ".join(dict.fromkeys(re.findall(f"{UNRUN}([^{UNRUN}]*){UNRUN}", text)))
+    """What in a text only a shell that runs would know; empty where nothing is.
+
+    A text that one shell hands to another is marked by both.
+    """
+    return ", ".join(dict.fromkeys(re.findall(f"{UNRUN}+([^{UNRUN}]+){UNRUN}+", text)))
 
 
 def unmarked(text: str) -> str:

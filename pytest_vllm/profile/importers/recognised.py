@@ -28,6 +28,8 @@ _STARTS = re.compile(
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 #: Kinds that what stands in a comment does not make.
 _TEMPLATES = ("template", "jinja")
+#: Endings of scripts for a shell, those of batch systems included.
+_SCRIPTS = ("sh", "bash", "zsh", "sbatch", "slurm")
 _SHELL = re.compile(r"#!.*\b(?:ba|da|z)?sh\b")
 
 
@@ -70,9 +72,11 @@ def _by_text(origin: Origin) -> str:
     text = origin.text
     if _SHELL.match(text):
         return "shell"
+    plain = _COMMENT.sub("", text)
+    if _suffix(origin) in _SCRIPTS and not any(BY_TEXT[one].search(plain) for one in _TEMPLATES):
+        return "shell"  # what it writes is not what it is
     if systemd.SECTION.search(text):
         return "systemd"
-    plain = _COMMENT.sub("", text)
     name = next(
         (name for name, one in BY_TEXT.items() if one.search(plain if name in _TEMPLATES else text)), ""
     )
@@ -80,7 +84,7 @@ def _by_text(origin: Origin) -> str:
         return kind
     if name:
         return _unless_read(origin, name)
-    return "shell" if _suffix(origin) in ("sh", "bash") else ""  # what it writes is not what it is
+    return ""
 
 
 def _whole(origin: Origin) -> str:

@@ -13,7 +13,7 @@ from pytest_vllm.profile.importers.marks import unrun_in
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, apart, parted, pick
 from pytest_vllm.profile.importers.program import container_of, other_program
-from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
+from pytest_vllm.profile.importers.shellaccount import account, emitted, explained, known_words
 from pytest_vllm.profile.importers.shellalternatives import one_of
 from pytest_vllm.profile.importers.shellothers import none_but_others
 from pytest_vllm.profile.importers.shellprefix import is_run
@@ -22,10 +22,10 @@ from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 from pytest_vllm.profile.importers.shellwords import Word, resolved
-from pytest_vllm.profile.importers.shellwritten import described, read_configuration
+from pytest_vllm.profile.importers.shellwritten import described, installed, read_configuration
 from pytest_vllm.profile.importers.slurm import directives
 from pytest_vllm.profile.importers.variables import Variables
-from pytest_vllm.profile.importers.vllmline import USUAL, program_length
+from pytest_vllm.profile.importers.vllmline import USUAL, asks, program_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -83,11 +83,12 @@ def read_script(
         read_configuration(draft, here, run)
         _rooted(draft, here)
     except ImportProblem as problem:
-        raise explained(origin, chosen.said, problem) from problem
+        raise explained(origin, chosen.said, problem, chosen.state.needed) from problem
     if chosen.said and not draft.server.get("model"):
         raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(LEFT_EMPTY))
     if not draft.server.get("model") and "config" not in draft.args:
         _started_within(origin, run)
+    installed(draft, run)
     account(draft, run, chosen, used)
     directives(draft)
     return draft
@@ -100,6 +101,8 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
     draft = Draft(origin, kind if engine else "process", f"{kind}-run" if engine else "shell")
     draft.within, draft.wanted = within, wanted
     texts = chosen.texts
+    if not engine:
+        known_words(origin, chosen)
     words = [
         Word(emitted(draft, value, lenient=engine and _of_env(texts[:at], value.text)), line)
         for at, (value, line) in enumerate(chosen.words)
@@ -191,7 +194,7 @@ def _started_within(origin: Origin, run: Run) -> None:
 
 
 def _is_vllm(texts: list[str]) -> bool:
-    if {"--help", "--version"} & set(texts):  # it says something of itself, and ends
+    if asks(texts):
         return False
     if not is_run(texts):
         return True

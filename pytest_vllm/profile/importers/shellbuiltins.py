@@ -50,10 +50,34 @@ class BuiltIns(Files):
     def _do_read(self, node: Node, words: Words) -> None:
         """`read`, `mapfile`, `getopts`: every name among their words is set to what is not known here."""
         line = self.script.line(node)
-        for value, _ in words[1:]:
+        pieces = self._pieces(node, [value.text for value, _ in words])
+        for name, value in pieces or []:
+            self.state.assign(name, value)
+        for value, _ in words[1:] if pieces is None else ():
             if re.fullmatch(r"[A-Za-z_]\w*", value.text):
                 self.set_outside(value.text, line, "is read when the script runs")
         self.idle.append((line, f"`{words[0][0].text}`"))
+
+    def _pieces(self, node: Node, words: list[str]) -> list[tuple[str, Value | tuple[Value, ...]]] | None:
+        """What `read -r A B <<< "$TEXT"` sets; None where it reads what is not in the script."""
+        given = [one.children[-1] for one in node.children if one.type == "herestring_redirect"]
+        options = [one for one in words[1:] if one.startswith("-")]
+        names = [one for one in words[1:] if not one.startswith("-")]
+        if words[0] != "read" or len(given) != 1 or not set("".join(options)) <= set("-ra") or not names:
+            return None
+        text = self.expand().text(given[0])
+        own = [one for one in node.children if one.type == "variable_assignment"]
+        between = [self.expand().text(one.children[-1]).text for one in own if len(one.children) > 2]
+        if text.unknown or text.literal or len(own) != len(between) or len(own) > 1:
+            return None
+        found = [text.cut(one) for one in _split(text.text.split("\n")[0], *between)]
+        if "a" in "".join(options):
+            return [(names[0], tuple(found))] if len(names) == 1 else None
+        rest = (between[0] if between and between[0] else " ").join(
+            one.text for one in found[len(names) - 1 :]
+        )
+        found = [*found[: len(names) - 1], *([text.cut(rest)] if len(found) >= len(names) else [])]
+        return [(name, found[at] if at < len(found) else Value()) for at, name in enumerate(names)]
 
     _do_mapfile = _do_readarray = _do_getopts = _do_read
 
@@ -115,3 +139,12 @@ class BuiltIns(Files):
         self.notes += [Remark(line, f"in {name}: `{text}` is not understood") for _, text in self.left()]
         self._depth -= 1
         self.script = outer
+
+
+def _split(text: str, between: str | None = None) -> list[str]:
+    """A line as `read` divides it, at blanks or at what IFS holds."""
+    if between is None or not between.strip():
+        return [text] if between == "" else text.split()
+    signs = re.escape(between.strip())
+    found = re.split(rf"\s*[{signs}]\s*" if between != between.strip() else f"[{signs}]", text)
+    return found[:-1] if found[-1] == "" else found

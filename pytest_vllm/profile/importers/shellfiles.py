@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.shellprefix import stripped
 from pytest_vllm.profile.importers.shellprinted import Printed
-from pytest_vllm.profile.importers.shelltree import here
+from pytest_vllm.profile.importers.shelltree import here, nodes
 from pytest_vllm.profile.importers.shellvalue import Value, joined
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Files(Printed):
 
     def keep(self, body: Node, redirects: list[Node], written: Value, line: int) -> None:
         """A here-document goes where its command sends it."""
-        words, _ = stripped(self.expand().words([one for one in body.children if one.is_named]))
+        words, _ = stripped(self.expand().words([one for one in body.children if _is_word(one)]))
         target, more = self._target([value.text for value, _ in words], redirects)
         if not target:
             return
@@ -54,21 +54,23 @@ class Files(Printed):
             before[0] = Written(target, before[0].text + written, before[0].line)
             return
         found = Written(target, written, line)
-        if all(one.text.text != written.text for one in before):
+        if not self._where:
+            self.written[path] = [found]
+        elif all(one.text.text != written.text for one in before):
             self.written.setdefault(path, []).append(found)
 
     def _target(self, texts: list[str], redirects: list[Node]) -> tuple[str, bool]:
         """The file that a command writes, and whether it writes behind what stands there; or the program."""
         piped = [one for each in redirects for one in each.children if one.type in ("pipeline", "command")]
         for node in piped:
-            last = node if node.type == "command" else node.children[-1]
-            inner, _ = stripped(self.expand().words([one for one in last.children if one.is_named]))
+            last = [one for one in nodes(node) if one.type == "command"][-1]
+            inner, _ = stripped(self.expand().words([one for one in last.children if _is_word(one)]))
             texts = [value.text for value, _ in inner]
         program = PurePosixPath(texts[0]).name if texts else ""
         if program == "tee":
             named = [one for one in texts[1:] if not one.startswith("-")]
             return (named[0], "-a" in texts) if len(named) == 1 else ("", False)
-        if program in _TAKING and "-" in texts:
+        if program in _TAKING and ("-" in texts or texts[-1] in ("-f", "--filename")):
             return " ".join(texts[:5]), False
         if program != "cat" or set(texts[1:]) - {"-"}:
             return "", False
@@ -105,6 +107,10 @@ class Files(Printed):
             return None
         found = self.file_of(values[at].text)
         return (found, tuple(values[at + 1 :])) if found else None
+
+
+def _is_word(node: Node) -> bool:
+    return node.is_named and "redirect" not in node.type and node.type != "variable_assignment"
 
 
 def unknown_in(written: Written) -> Remark | None:

@@ -43,6 +43,7 @@ class State:
         asked: whether the script used its own arguments, of which there are none.
         asides: said of arrays that are empty in one arm of a branch, and of variables exported in one.
         said: the pieces of the ledger that asides are about.
+        needed: said of the first name without which the script ends (`${X:?…}`), and which nothing sets.
     """
 
     folder: Path
@@ -61,6 +62,7 @@ class State:
     asked: bool = False
     asides: list[Remark] = field(default_factory=list)
     said: frozenset[Hashable] = frozenset()
+    needed: Remark | None = None
 
     def copy(self) -> State:
         """A state that goes its own way from here."""
@@ -162,6 +164,7 @@ class State:
         if name.isdigit():
             return self._argument(int(name), line, shown)
         if name in ("@", "*"):
+            self.asked |= not self.arguments and not self.called
             return joined(self.arguments)
         if name == "?":
             return Value("0", outside=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from pytest_vllm.profile.importers.embedded import Part, read_part, serving
 from pytest_vllm.profile.importers.origin import ImportProblem, Origin
 from pytest_vllm.profile.importers.shellaccount import besides
 from pytest_vllm.profile.importers.shellfiles import unknown_in
+from pytest_vllm.profile.importers.vllmline import PINNED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.shellfiles import Written
     from pytest_vllm.profile.importers.shellrun import Run
 
+_INSTALLS = re.compile(r"`(?:\S*/)?(?:python3? -m |uv )?pip3? install\b")
 _VLLM = ("vllm", "api_server")
 #: Keys of `[server]` that stand in a `--config` as flags do.
 _OF_SERVER = ("model", "served-model-name", "api-key")
@@ -54,6 +57,22 @@ def read_configuration(draft: Draft, origin: Origin, run: Run) -> None:
         draft.note(remark.line, remark.text)
 
 
+def installed(draft: Draft, run: Run) -> None:
+    """The version of vLLM that the script installs for a process that it starts, where it is one."""
+    if draft.server["launcher"] != "process" or "version" in draft.server:
+        return
+    found = {
+        (pinned[1], line)
+        for line, text in run.others
+        if _INSTALLS.match(text)
+        for pinned in PINNED.finditer(text)
+    }
+    if len({version for version, _ in found}) == 1:
+        version, line = min(found, key=lambda one: one[1])
+        draft.set("version", version, line)
+        draft.note(line, f"vLLM {version}, which is installed there, became the version")
+
+
 def described(origin: Origin, run: Run, service: str | None) -> Draft | None:
     """The server that a file describes, which the script writes; None where it writes none.
 
@@ -73,6 +92,7 @@ def described(origin: Origin, run: Run, service: str | None) -> Draft | None:
     for remark in written.text.remarks:
         draft.note(remark.line, remark.text)
     draft.note(part.line, f"{part.name} is what the script writes here; it is read as {KINDS[part.kind]}")
+    installed(draft, run)
     besides(draft, run)
     return draft
 

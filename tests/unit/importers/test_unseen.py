@@ -40,7 +40,7 @@ def test_blanks_before_a_name_between_quotes() -> None:
             'vllm serve org/a --limit-mm-per-prompt {"image":2,"video":0}',
             "of which bash makes several words; put quotes around it",
         ),
-        ("IFS=, read -ra G <<< 0,1\nvllm serve org/a -tp ${#G[@]}", "$G is read when the script runs"),
+        ("IFS=, read -ra G < gpus\nvllm serve org/a -tp ${#G[@]}", "$G is read when the script runs"),
         ("TP=1; (( TP *= 2 ))\nvllm serve org/a -tp $TP", "$TP is worked out by (( … ))"),
         ("TP=1; let TP=2\nvllm serve org/a -tp $TP", "$TP is worked out by let"),
         ("declare -A P=([a]=8001)\nvllm serve org/a --port ${P[a]}", "$P is an array by names"),
