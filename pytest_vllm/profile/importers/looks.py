@@ -24,7 +24,7 @@ OTHERS = {
     "xml": ("HTML or XML", "name the file that starts vLLM"),
     "ini": ("an ini file", "give the command of it that starts vLLM"),
     "toml": ("TOML, as profiles are", "a profile is named by --vllm-profile=FILE"),
-    "envfile": ("an env file", "name the compose file or the script that reads it"),
+    "envfile": ("an env file, or one of variables", "name the compose file or the script that reads it"),
     "log": ("a log of vLLM", "pytest-vllm diagnose FILE reads logs; name the file that starts vLLM"),
     "diff": ("a diff", "apply it, and name the file"),
     "key": ("a private key or certificate", "name the file that starts vLLM"),

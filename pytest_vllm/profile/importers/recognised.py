@@ -30,6 +30,8 @@ _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _TEMPLATES = ("template", "jinja")
 #: Endings of scripts for a shell, those of batch systems included.
 _SCRIPTS = ("sh", "bash", "zsh", "sbatch", "slurm")
+#: A file of variables, lists of a shell included, that scripts read.
+_SETTINGS = re.compile(r"\A(?:\s*#[^\n]*\n|\s*\n)*\s*(?:export +)?[A-Za-z_]\w*=")
 _SHELL = re.compile(r"#!.*\b(?:ba|da|z)?sh\b")
 
 
@@ -64,6 +66,8 @@ def _by_name(origin: Origin) -> str:
     if kind in ("", "ini"):  # supervisord's own end in .conf, as many others do
         shell = _SHELL.match(origin.text)
         kind = "supervisord" if supervisord.SECTION.search(origin.text) and not shell else kind
+    if kind == "ini" and not BY_TEXT["ini"].search(origin.text) and _SETTINGS.search(origin.text):
+        kind = "envfile"
     return _unless_read(origin, kind) if kind else ""
 
 

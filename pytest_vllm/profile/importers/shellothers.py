@@ -78,6 +78,12 @@ _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
         "starts vLLM elsewhere",
         "import what runs there",
     ),
+    (
+        r"`ssh\b",
+        "script",
+        "runs what another machine is told",
+        "import what runs there",
+    ),
 )
 #: vLLM's command as it stands in a line of a script, words of an array in quotes included.
 _MENTIONS = re.compile(

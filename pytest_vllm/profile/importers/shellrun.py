@@ -251,7 +251,7 @@ class Run(Branches, BuiltIns):
         elif name in _IDLE:
             self.idle.append((line, f"`{name}`"))
         else:
-            self.others.append((line, f"`{' '.join(value.text for value, _ in words[:6])}`"))
+            self.others.append((line, _shown(words)))
 
     def _child(self, prefix: Prefix | None = None) -> State:
         """A shell that this one starts: it sees what is exported."""
@@ -279,3 +279,11 @@ class Run(Branches, BuiltIns):
         self._depth -= 1
         self.state.arguments, self.state.called, self.state.ended = before
         self.script = outer
+
+
+def _shown(words: list[tuple[Value, int]]) -> str:
+    """A command by its first words, and by the one further on that holds vLLM, where another starts it."""
+    shown = " ".join(value.text for value, _ in words[:6])
+    further = any("vllm" in value.text for value, _ in words[6:]) and "vllm" not in shown
+    elsewhere = re.match(r"(?:\S*/)?(?:docker|podman|nerdctl|kubectl|oc|ssh)$", words[0][0].text)
+    return f"`{shown} … vllm …`" if further and elsewhere else f"`{shown}`"

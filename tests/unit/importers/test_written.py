@@ -107,6 +107,8 @@ def test_the_command_line_wins_over_a_configuration() -> None:
         ("cat > c.yaml <<EOF\nmodel: $M\nEOF\nvllm serve --config c.yaml\n", "$M is not set"),
         (UNIT.replace("M=org/a", ""), "$M is not set"),
         (TWICE, "is not reached"),
+        ('docker exec -d "$C" bash -lc "\nset -e\nvllm serve org/a\n"\n', "… vllm …` starts vLLM elsewhere"),
+        ("go() { ssh $H 'bash -s'; }\ngo <<'E'\npgrep vllm\nE\n", "runs what another machine is told"),
         (
             "vllm serve $A --port $B --seed $C\n",
             "$A, $B and $C are not set, and so --port lacks its value; export A=…",
@@ -182,3 +184,30 @@ def test_a_flag_and_its_value_in_one_word() -> None:
     text = POD.format("kubectl apply -f - <<EOF").replace('--seed, "3"', "--seed 3")
     with pytest.raises(ImportProblem, match=r"'--seed 3' is one word.*write two words, or --seed=3"):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        (
+            "a.conf",
+            "# of one model\nMODEL=org/a\nARGS=(\n  --seed 3\n)\n",
+            "an env file, or one of variables",
+        ),
+        (
+            "a.yaml",
+            "name: a\nmodel: {path: x}\nlaunch: {image: x, volumes: [a]}\nhealth: {}\n",
+            "YAML of another",
+        ),
+        (
+            "a.yaml",
+            "llm:\n  image: vllm/vllm-openai\n  command: --model org/a\n",
+            "a service of a compose file",
+        ),
+    ],
+)
+def test_what_a_file_looks_like(name: str, text: str, kind: str, tmp_path: Path) -> None:
+    """By all of it, not by one part of it."""
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ImportProblem, match=kind):
+        imported(tmp_path / name)
