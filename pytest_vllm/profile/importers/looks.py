@@ -18,8 +18,20 @@ OTHERS = {
     "javascript": ("a JavaScript program", _LINE),
     "nomad": ("a Nomad job", _RUNS),
     "hcl": ("HCL (Terraform or Packer)", _RUNS),
-    "just": ("a justfile", "give the line that it runs: just -n TARGET"),
-    "taskfile": ("a Taskfile", "give the line that it runs: task --dry NAME"),
+    "hcl-kubernetes": (
+        "Terraform that makes objects of Kubernetes",
+        "give what it makes: kubectl get deployment NAME -o yaml | pytest --vllm-from=-",
+    ),
+    "hcl-helm": (
+        "Terraform that installs a Helm chart",
+        "give what it installs: helm get manifest NAME | pytest --vllm-from=-",
+    ),
+    "nix-service": (
+        "a Nix expression that makes a systemd unit",
+        "give the unit, where it runs: systemctl cat NAME | pytest --vllm-from=-",
+    ),
+    "just": ("a justfile", "give what it runs: just --dry-run RECIPE 2>&1 | pytest --vllm-from=-"),
+    "taskfile": ("a Taskfile", "give what it runs: task --dry NAME 2>&1 | pytest --vllm-from=-"),
     "powershell": ("a PowerShell or batch script", _COPY),
     "xml": ("HTML or XML", "name the file that starts vLLM"),
     "ini": ("an ini file", "give the command of it that starts vLLM"),
@@ -145,6 +157,15 @@ BY_SUFFIX = {
     "diff": "diff",
     "patch": "diff",
     "pem": "key",
+}
+
+#: Kind -> (what its text holds, what it is more exactly); the first that fits counts.
+NEARER = {
+    "hcl": (
+        (re.compile(r'^\s*resource +"kubernetes_', re.MULTILINE), "hcl-kubernetes"),
+        (re.compile(r'^\s*resource +"helm_release"', re.MULTILINE), "hcl-helm"),
+    ),
+    "nix": ((re.compile(r"\bserviceConfig\b"), "nix-service"),),
 }
 
 _MULTI = re.MULTILINE

@@ -45,5 +45,6 @@ def unrun_in(text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """A text for people: the names of secrets as `$NAME`."""
+    """A text for people: the names of secrets as `$NAME`, marks that are written out among them."""
+    text = re.sub(r"\\u(e00[012])", lambda one: chr(int(one[1], 16)), text)
     return re.sub(f"{SECRET}([^{SECRET}]*){SECRET}", r"$\1", text).replace(DOLLAR, "$").replace(UNRUN, "")

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import supervisord, systemd
-from pytest_vllm.profile.importers.looks import BY_SUFFIX, BY_TEXT, OTHERS
+from pytest_vllm.profile.importers.looks import BY_SUFFIX, BY_TEXT, NEARER, OTHERS
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.yamlkinds import kind_of_yaml
 from pytest_vllm.profile.importers.yamlnodes import documents
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Kinds that have a reader of their own, and that others name too.
 READ = (
     *("dockerfile", "supervisord", "makefile", "cloud-init", "markdown", "powershell"),
-    *("skypilot", "dstack", "workflow", "llama-swap", "python"),
+    *("skypilot", "dstack", "workflow", "llama-swap", "python", "just", "taskfile", "procfile"),
 )
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
@@ -122,6 +122,7 @@ def _unless_read(origin: Origin, kind: str) -> str:
     """A kind that is read. Raises ImportProblem for one that is not."""
     if kind in READ:
         return kind
+    kind = next((exact for holds, exact in NEARER.get(kind, ()) if holds.search(origin.text)), kind)
     raise _refused(origin, kind)
 
 

@@ -48,7 +48,7 @@ def read_shell(origin: Origin, service: str | None) -> Draft:
 
 
 def read_script(
-    origin: Origin, script: Script, state: State, service: str | None, *, targets: bool = False
+    origin: Origin, script: Script, state: State, service: str | None, *, targets: str = ""
 ) -> Draft:
     """The one command of a script that starts vLLM, from a state on. Raises ImportProblem as `read_shell`.
 
@@ -57,7 +57,7 @@ def read_script(
         script: the script.
         state: what is known before it begins.
         service: which command, where there are several.
-        targets: its functions are the targets of a Makefile, which make calls.
+        targets: what calls its functions: `make`, whose targets they are.
     """
     run = Run(origin, script, state, targets=targets).follow()
     found = _distinct([one for one in run.starts if _is_vllm(one.texts)])
@@ -219,7 +219,7 @@ def _distinct(found: list[Start]) -> list[Start]:
 
 def _name(command: Start, among: list[Start]) -> str:
     texts = command.texts
-    made = [found[1] for one in command.where if (found := re.fullmatch(r"make (\S+) is run", one))]
+    made = [found[1] for one in command.where if (found := re.fullmatch(r"(?:make|just) (\S+) is run", one))]
     for at, text in enumerate(texts):
         if text == "--name" and at + 1 < len(texts):
             return texts[at + 1]

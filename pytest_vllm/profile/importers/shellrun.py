@@ -37,8 +37,8 @@ _IDLE = frozenset(_QUIET.split())
 class Run(Branches, BuiltIns):
     """One script, followed."""
 
-    def __init__(self, origin: Origin, script: Script, state: State, *, targets: bool = False) -> None:
-        """Begin in a state; `targets`: make calls the functions, and nothing else does."""
+    def __init__(self, origin: Origin, script: Script, state: State, *, targets: str = "") -> None:
+        """Begin in a state; `targets`: what calls the functions, where nothing else does."""
         super().__init__(origin, script, state)
         self._targets = targets
 
@@ -47,7 +47,9 @@ class Run(Branches, BuiltIns):
         self.visit_all(self.script.root.children)
         for name, (script, body) in list(self.state.functions.items()):
             if name not in self._called and re.search(r"vllm|docker|podman", script.text(body)):
-                self._where.append(f"make {name} is run" if self._targets else f"{name}() is called")
+                self._where.append(
+                    f"{self._targets} {name} is run" if self._targets else f"{name}() is called"
+                )
                 before, self.state = self.state, self.state.copy()
                 if self._targets:  # a target may be called `vllm` or `docker`, and no recipe calls it so
                     self.state.functions = {}

@@ -103,7 +103,7 @@ def test_what_systemd_alone_knows(words: str, why: str) -> None:
             "an Apptainer or Sing",
         ),
         ("compose.yml", 'version: "2"\ninstances: {a: {run: {args: vllm serve}}}\n', "singularity-compose"),
-        ("Procfile", "web: vllm serve org/a\n", "Procfile"),
+        ("Procfile", "web: gunicorn app:app\n", "Procfile, of which no process starts vLLM"),
         ("a.yml", "- name: a\n  docker_container: {image: redis}\n", "Ansible"),
         (
             "a.sbatch",
