@@ -28,6 +28,8 @@ _STARTS = re.compile(
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 #: Kinds that what stands in a comment does not make.
 _TEMPLATES = ("template", "jinja")
+#: A line that Terraform's `templatefile` acts on.
+_DIRECTIVE = re.compile(r"^[ \t]*%\{~? *(?:if|for|else|endif|endfor)\b[^}\n]*\}[ \t]*$", re.MULTILINE)
 #: Endings of scripts for a shell, those of batch systems included.
 _SCRIPTS = ("sh", "bash", "zsh", "sbatch", "slurm")
 #: A file of variables, lists of a shell included, that scripts read.
@@ -74,6 +76,8 @@ def _by_name(origin: Origin) -> str:
 def _by_text(origin: Origin) -> str:
     """The kind of a file that its first lines give away. Raises ImportProblem for one that is not read."""
     text = origin.text
+    if _DIRECTIVE.search(text):
+        raise _refused(origin, "blanks")
     if _SHELL.match(text):
         return "shell"
     plain = _COMMENT.sub("", text)

@@ -77,7 +77,7 @@ def read_script(
     wanted, inner = parted([one.name for one in candidates], service)
     at = pick(origin, candidates, wanted, "command")
     chosen = found[at]
-    here = replace(origin, folder=chosen.state.folder)
+    here = replace(origin, folder=chosen.state.folder, written=run.texts())
     try:
         draft, used = _draft(here, chosen, candidates[at].name, inner)
         read_configuration(draft, here, run)
@@ -180,7 +180,8 @@ def _no_dockerfile(origin: Origin) -> None:
     first = [
         line.split(maxsplit=1)[0] for line in origin.text.splitlines() if line.strip() and line[0] != "#"
     ]
-    if "FROM" in first[:5] and any(word in _INSTRUCTIONS for word in first[1:] or first):
+    before = next((one for one in first if one != "ARG"), "")
+    if before == "FROM" and any(word in _INSTRUCTIONS for word in first[1:] or first):
         fix = "build it, and name the docker run line, the compose file or the manifest that starts it"
         raise origin.problem(0, "a Dockerfile: it describes an image, not how a server is started", fix)
 

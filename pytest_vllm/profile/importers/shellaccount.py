@@ -120,6 +120,9 @@ def _ledger(run: Run, used: set[Hashable]) -> Ledger:
 
 
 def _left_behind(draft: Draft, run: Run, why: str) -> None:
+    for written in [one for several in run.written.values() for one in several]:
+        for remark in [one for one in written.text.remarks if not one.fatal]:
+            draft.note(remark.line, remark.text)
     for remark in run.notes:
         draft.note(remark.line, remark.text)
     for line, text in run.others:

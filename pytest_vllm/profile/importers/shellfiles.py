@@ -96,6 +96,11 @@ class Files(Printed):
         found = self.written.get(os.path.normpath(self.state.folder / name), [])
         return found[0] if len(found) == 1 else None
 
+    def texts(self) -> dict[str, str]:
+        """What the script writes, by path, where that is one thing and all of it is known."""
+        known = {path: found[0] for path, found in self.written.items() if len(found) == 1}
+        return {path: one.text.text for path, one in known.items() if not one.text.unknown}
+
     def script_run(self, values: list[Value]) -> tuple[Written, tuple[Value, ...]] | None:
         """The script of its own that a command runs, with its arguments: `bash F`, `./F`, `screen -dm F`."""
         at = 0

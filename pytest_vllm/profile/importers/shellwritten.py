@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _INSTALLS = re.compile(r"`(?:\S*/)?(?:python3? -m |uv )?pip3? install\b")
 _VLLM = ("vllm", "api_server")
+#: Kinds that say what is started and how; scripts are run by name, an image by a command.
+_DESCRIBING = ("compose", "kubernetes", "systemd", "supervisord")
 #: Keys of `[server]` that stand in a `--config` as flags do.
 _OF_SERVER = ("model", "served-model-name", "api-key")
 
@@ -81,12 +83,12 @@ def described(origin: Origin, run: Run, service: str | None) -> Draft | None:
     texts = {part.name: (part, written) for part, written in _parts(origin, run)}
     found, faults = serving([part for part, _ in texts.values()])
     for part, problem in faults:
-        if not found:
+        if not found and any(word in part.origin.text for word in _VLLM):
             _known(origin, texts[part.name][1])
             raise problem
     if not found:
         return None
-    draft, part = read_part(origin, found, service, "file that the script writes")
+    draft, part = read_part(origin, found, service, "written file")
     written = texts[part.name][1]
     _known(origin, written)
     for remark in written.text.remarks:
@@ -107,11 +109,12 @@ def _known(origin: Origin, written: Written) -> None:
 
 def _parts(origin: Origin, run: Run) -> Iterator[tuple[Part, Written]]:
     """Texts that the script writes and that may start vLLM, each of a kind that is read."""
+    texts = [one.text.text for several in run.written.values() for one in several]
+    if not any(word in text for text in texts for word in _VLLM):
+        return
     for path, several in run.written.items():
         for written in several if len(several) == 1 else ():
             text = written.text.text
-            if not any(word in text for word in _VLLM):
-                continue
             folder = origin.folder if " " in path else Path(path).parent
             name = "the text" if " " in path else path
             try:
@@ -119,6 +122,7 @@ def _parts(origin: Origin, run: Run) -> Iterator[tuple[Part, Written]]:
             except ImportProblem:
                 continue
             shown = f"{origin.shown} ({written.name})"
-            whole = Origin("\n" * (written.line - 1) + text, shown, folder, origin.environ)
-            if kind not in ("shell", "python", "config", "markdown"):  # those are run by name, or by nobody
+            lines = "\n" * (written.line - 1)
+            whole = Origin(lines + text, shown, folder, origin.environ, run.texts())
+            if kind in _DESCRIBING:
                 yield Part(written.name, written.line, whole, kind), written

@@ -186,6 +186,80 @@ def test_a_flag_and_its_value_in_one_word() -> None:
         read(text)
 
 
+BESIDE = """
+cat > {0}llm.env <<EOF
+MODEL=$M
+EOF
+cat > {0}start.sh <<'EOF'
+exec vllm serve "$MODEL" --seed 3
+EOF
+{1}
+"""
+BESIDE_UNIT = """
+cat > /etc/systemd/system/a.service <<'EOF'
+[Service]
+EnvironmentFile=/opt/llm.env
+ExecStart=/bin/bash /opt/start.sh
+EOF
+cat > /etc/systemd/system/nginx.service <<'EOF'
+[Service]
+ExecStart=/usr/sbin/nginx
+EOF
+"""
+BESIDE_COMPOSE = """
+cat > compose.yml <<'EOF'
+services:
+  a:
+    image: vllm/vllm-openai:v0.20.0
+    env_file: llm.env
+    entrypoint: [bash, /s]
+    volumes: ["./start.sh:/s"]
+EOF
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BESIDE.format("/opt/", BESIDE_UNIT),
+        BESIDE.format("", BESIDE_COMPOSE),
+        BESIDE.format("/opt/", "set -a; . /opt/llm.env; bash /opt/start.sh\n"),
+    ],
+)
+def test_files_that_go_together(text: str, tmp_path: Path) -> None:
+    """What one of them reads, another part of the script has written."""
+    (tmp_path / "i.sh").write_text(text)
+    found = imported(tmp_path / "i.sh", environ={"HOME": "/home/me", "M": "org/a"})
+    server = found.profile.server
+    assert (server.model, server.args.get("seed")) == ("org/a", 3)
+    assert "$M is taken from the environment: 'org/a'" in "\n".join(found.notes)
+
+
+def test_variables_of_a_container_that_the_script_writes() -> None:
+    """`--env-file` finds them; one with a name that is not set is not there."""
+    text = "cat > l.env <<EOF\nA=$X\nEOF\ndocker run --env-file l.env vllm/vllm-openai:v0.20.0 org/a\n"
+    assert read(text, X="1").profile.server.env == {"A": "1"}
+    with pytest.raises(ImportProblem, match=r"env file l.env is not there"):
+        read(text)
+
+
+def test_several_units_are_a_choice() -> None:
+    """Named by their paths."""
+    text = UNIT + UNIT.replace("vllm.service", "other.service").replace("org/a", "org/b")
+    with pytest.raises(ImportProblem, match="2 written files run vLLM"):
+        read(text)
+    found = imported(f"#!/bin/bash\n{text}", environ={}, service="/etc/systemd/system/other.service")
+    assert found.profile.server.model == "org/b"
+
+
+def test_an_image_that_the_script_builds_is_run_by_a_command() -> None:
+    """Its Dockerfile says too little: how it is run counts."""
+    image = 'FROM vllm/vllm-openai\nENTRYPOINT ["vllm", "serve", "org/a"]'
+    text = f"cat > Dockerfile <<E\n{image}\nE\ndocker build .\n"
+    with pytest.raises(ImportProblem, match="no command runs vLLM here"):
+        read(text)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "kind"),
     [
