@@ -162,8 +162,8 @@ BY_SUFFIX = {
 #: Kind -> (what its text holds, what it is more exactly); the first that fits counts.
 NEARER = {
     "hcl": (
-        (re.compile(r'^\s*resource +"kubernetes_', re.MULTILINE), "hcl-kubernetes"),
-        (re.compile(r'^\s*resource +"helm_release"', re.MULTILINE), "hcl-helm"),
+        (re.compile(r'^[ \t]*resource +"kubernetes_', re.MULTILINE), "hcl-kubernetes"),
+        (re.compile(r'^[ \t]*resource +"helm_release"', re.MULTILINE), "hcl-helm"),
     ),
     "nix": ((re.compile(r"\bserviceConfig\b"), "nix-service"),),
 }
@@ -172,7 +172,7 @@ _MULTI = re.MULTILINE
 #: Kind -> what its text holds; the first that fits counts.
 BY_TEXT = {
     "cloud-init": re.compile(r"\A#cloud-config\b"),
-    "apptainer": re.compile(r"\A(?:\s*#[^\n]*\n|\s*\n)*Bootstrap *: *\S", re.IGNORECASE),
+    "apptainer": re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*Bootstrap *: *\S", re.IGNORECASE),
     "key": re.compile(r"\A\s*-----BEGIN [A-Z ]+-----"),
     "xml": re.compile(r"\A\s*<(?:\?xml|!doctype|html)\b", re.IGNORECASE),
     "python": re.compile(
@@ -180,17 +180,19 @@ BY_TEXT = {
         r"|def \w+\(|class \w+[(:]|if __name__ ==)",
         _MULTI,
     ),
-    "dockerfile": re.compile(r"\A(?:\s*#[^\n]*\n|\s*ARG [^\n]*\n|\s*\n)*\s*FROM +\S+", re.IGNORECASE),
+    "dockerfile": re.compile(r"\A(?:[ \t]*(?:(?:#|ARG )[^\n]*)?\n)*[ \t]*FROM +\S+", re.IGNORECASE),
     "diff": re.compile(r"\A(?:diff --git |--- \S[^\n]*\n\+\+\+ )"),
-    "nomad": re.compile(r'^\s*job +"[^"\n]*" *\{[^}]*?\b(?:group|task|datacenters|type|namespace)\b', _MULTI),
+    "nomad": re.compile(
+        r'^[ \t]*job +"[^"\n]*" *\{[^}]{0,999}?\b(?:group|task|datacenters|type|namespace)\b', _MULTI
+    ),
     "hcl": re.compile(
-        r"^\s*(?:resource|data|module|variable|provider|job|group|task|source|locals|terraform)"
+        r"^[ \t]*(?:resource|data|module|variable|provider|job|group|task|source|locals|terraform)"
         r'(?: +"[^"\n]*")* *\{\s*$',
         _MULTI,
     ),
     "workflow": re.compile(r"^jobs:[ \t]*$(?=[\s\S]*^[ \t]+(?:runs-on|uses):)", _MULTI),
     "powershell": re.compile(
-        r"\A\s*(?:@echo off|param\()|^\s*(?:Write-Host|Set-Location)\b|^\s*\$env:\w+ *="
+        r"\A\s*(?:@echo off|param\()|^[ \t]*(?:Write-Host|Set-Location)\b|^[ \t]*\$env:\w+ *="
         r"|\S[ \t]+[`^][ \t]*\n[ \t]+-",  # lines that go on as those of PowerShell and cmd do
         _MULTI | re.IGNORECASE,
     ),
@@ -210,5 +212,5 @@ BY_TEXT = {
         r"\A(?:\S+ +\| )?(?:\([^)\n]*\) )?(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d"
     ),
     "toml": re.compile(r"^\[(?:server(?:\.\w+)?|project|tool\.[^\]]+|limits|expect)\]\s*$", _MULTI),
-    "ini": re.compile(r"\A(?:\s*[#;][^\n]*\n|\s*\n)*\[[^\]\n]+\]\s*(?:[#;].*)?\n"),
+    "ini": re.compile(r"\A(?:[ \t]*(?:[#;][^\n]*)?\n)*\[[^\]\n]+\]\s*(?:[#;].*)?\n"),
 }

@@ -33,7 +33,7 @@ _DIRECTIVE = re.compile(r"^[ \t]*%\{~? *(?:if|for|else|endif|endfor)\b[^}\n]*\}[
 #: Endings of scripts for a shell, those of batch systems included.
 _SCRIPTS = ("sh", "bash", "zsh", "sbatch", "slurm")
 #: A file of variables, lists of a shell included, that scripts read.
-_SETTINGS = re.compile(r"\A(?:\s*#[^\n]*\n|\s*\n)*\s*(?:export +)?[A-Za-z_]\w*=")
+_SETTINGS = re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*(?:export +)?[A-Za-z_]\w*=")
 _SHELL = re.compile(r"#!.*\b(?:ba|da|z)?sh\b")
 
 
