@@ -83,6 +83,9 @@ def read_script(
         read_configuration(draft, here, run)
         _rooted(draft, here)
     except ImportProblem as problem:
+        if line := chosen.script.cut_short(chosen.node):
+            what = "the comment takes the backslash behind it: the command ends there"
+            raise origin.problem(line, what, "put the comment on a line of its own") from problem
         raise explained(origin, chosen.said, problem, chosen.state.needed) from problem
     if chosen.said and not draft.server.get("model"):
         raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(LEFT_EMPTY))

@@ -124,6 +124,9 @@ def _positional(draft: Draft, word: Word) -> None:
     if re.search(r"\s", word.text.strip()):
         fix = "give the vllm serve line alone"
         shown = unmarked(word.text)[:60]
+        if re.search(r"\bvllm(?: serve\b|\.entrypoints\b)", word.text):
+            what = f"{shown!r} is a text for a shell, and no command starts one here"
+            raise draft.origin.problem(word.line, what, "give the whole of it: the command beside the args")
         raise draft.origin.problem(word.line, f"{shown!r} stands where a model belongs", fix)
     if not word.text:
         what = "an empty word stands where the model belongs"

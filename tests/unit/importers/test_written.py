@@ -107,6 +107,10 @@ def test_the_command_line_wins_over_a_configuration() -> None:
         ("cat > c.yaml <<EOF\nmodel: $M\nEOF\nvllm serve --config c.yaml\n", "$M is not set"),
         (UNIT.replace("M=org/a", ""), "$M is not set"),
         (TWICE, "is not reached"),
+        (
+            "docker run --name vllm \\\n --ipc host # why \\\n vllm/vllm-openai org/a\n",
+            ":3: the comment takes the",
+        ),
         ('docker exec -d "$C" bash -lc "\nset -e\nvllm serve org/a\n"\n', "… vllm …` starts vLLM elsewhere"),
         ("go() { ssh $H 'bash -s'; }\ngo <<'E'\npgrep vllm\nE\n", "runs what another machine is told"),
         (
@@ -177,6 +181,14 @@ def test_a_command_that_asks_for_help_is_no_server(tmp_path: Path) -> None:
     program.write_text('import subprocess\nsubprocess.run(["vllm", "serve", "--help=all"])\n')
     with pytest.raises(ImportProblem, match="no command that starts vLLM is found"):
         imported(program)
+
+
+def test_a_text_for_a_shell_that_nothing_starts() -> None:
+    """A part of a manifest, laid over another, has the arguments alone."""
+    args = "args: ['exec vllm serve org/a --seed 3']}]}"
+    text = POD.format("kubectl apply -f - <<EOF").replace('args: [--model, org/a, --seed, "3"]}]}', args)
+    with pytest.raises(ImportProblem, match="is a text for a shell, and no command starts one here"):
+        read(text)
 
 
 def test_a_flag_and_its_value_in_one_word() -> None:
