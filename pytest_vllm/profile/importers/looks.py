@@ -22,6 +22,7 @@ OTHERS = {
         "Terraform that makes objects of Kubernetes",
         "give what it makes: kubectl get deployment NAME -o yaml | pytest --vllm-from=-",
     ),
+    "hcl-bake": ("a file of docker buildx bake, which builds images", "name the file that starts one"),
     "hcl-helm": (
         "Terraform that installs a Helm chart",
         "give what it installs: helm get manifest NAME | pytest --vllm-from=-",
@@ -164,6 +165,7 @@ NEARER = {
     "hcl": (
         (re.compile(r'^[ \t]*resource +"kubernetes_', re.MULTILINE), "hcl-kubernetes"),
         (re.compile(r'^[ \t]*resource +"helm_release"', re.MULTILINE), "hcl-helm"),
+        (re.compile(r'^target +"[^"\n]*" *\{', re.MULTILINE), "hcl-bake"),
     ),
     "nix": ((re.compile(r"\bserviceConfig\b"), "nix-service"),),
 }

@@ -61,6 +61,8 @@ def _by_name(origin: Origin) -> str:
     kind = whole or BY_SUFFIX.get(_suffix(origin), "")
     if re.match(r"\.env(?:[.-]|$)", named):
         kind = "envfile"
+    if re.match(r"(?:docker|container)file\.", named) and "{{" not in origin.text:
+        kind = "dockerfile"
     if kind == "template" and "{{" not in origin.text:
         kind = "blanks"
     if kind == "hcl" and BY_TEXT["nomad"].search(origin.text):

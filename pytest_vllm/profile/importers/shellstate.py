@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 #: Marks the value of a name that nothing has set.
 _UNSET = "is not set"
+#: Names that bash itself sets, anew each time.
+_NAMES = "RANDOM SRANDOM SECONDS EPOCHSECONDS BASHPID PPID UID EUID HOSTNAME LINENO"
+_OF_THE_SHELL = frozenset(_NAMES.split())
 _EXPORT = "export {}=… where pytest runs"
 
 
@@ -131,6 +134,13 @@ class State:
         if name in self.outer:
             text = f"{shown} is taken from the environment: {self.outer[name]!r}"
             return Value(self.outer[name], (Remark(line, text),), outside=True)
+        return self._not_set(name, line, shown)
+
+    def _not_set(self, name: str, line: int, shown: str) -> Value:
+        """A name that nothing sets but, maybe, the shell itself."""
+        if name in _OF_THE_SHELL:
+            text = f"{shown} is only known once the script runs"
+            return Value(unrun(shown), (Remark(line, text),), outside=True)
         fix = "write its value into the container's environment" if self.contained else _EXPORT.format(name)
         return Value("", (Remark(line, f"{shown} {_UNSET}; {fix}", fatal=True),), outside=True)
 

@@ -183,6 +183,16 @@ def test_a_command_that_asks_for_help_is_no_server(tmp_path: Path) -> None:
         imported(program)
 
 
+def test_what_bash_sets_itself_is_in_no_profile() -> None:
+    """A name that ends in it is left out; a flag that hangs on it is refused."""
+    run = "docker run --name vllm-${RANDOM} vllm/vllm-openai:v0.20.0 org/a"
+    found = read(f"{run}\n")
+    assert found.profile.deployment.name is None
+    assert any("${RANDOM} is left out" in note for note in found.notes)
+    with pytest.raises(ImportProblem, match=r"--seed is \$RANDOM, which the shell runs"):
+        read(f"{run} --seed $RANDOM\n")
+
+
 def test_a_text_for_a_shell_that_nothing_starts() -> None:
     """A part of a manifest, laid over another, has the arguments alone."""
     args = "args: ['exec vllm serve org/a --seed 3']}]}"
