@@ -138,10 +138,18 @@ class Deployment:
 
         A profile for GPUs that is looked at where there are none, in CI, is about another machine.
         """
-        assumed = "nvidia" if self.profile.server.gpus else "none"
-        vendor = self.hardware.vendor if self.hardware else assumed
+        vendor = self.hardware.vendor if self.hardware else self._device
         elsewhere = not self.profile.server.kind.starts_vllm
         return None if elsewhere or self.host is None or not self.host.has(vendor) else self.host
+
+    @property
+    def _device(self) -> str:
+        """What it runs on, where no hardware is named: a process names no GPUs, and yet vLLM wants some."""
+        server = self.profile.server
+        on_cpu = server.args.get("device") == "cpu" or (self.image is not None and self.image.cpu)
+        if self.simulated or on_cpu or any(name.startswith("VLLM_CPU_") for name in server.env):
+            return "none"
+        return "nvidia" if server.gpus else "any"
 
     @property
     def simulated(self) -> bool:

@@ -86,7 +86,9 @@ class Host:
 
     def has(self, vendor: str) -> bool:
         """Whether this can be the machine that a profile for such devices is about."""
-        return self.accelerators is None or vendor not in ("nvidia", "amd") or vendor in self.accelerators
+        if self.accelerators is None or vendor not in ("nvidia", "amd", "any"):
+            return True
+        return bool(self.accelerators) if vendor == "any" else vendor in self.accelerators
 
     def gpu_memory(self, *, unified: bool, index: int = 0) -> tuple[int, int, str] | None:
         """Free and all bytes of a GPU, and how that is known; None when it is not.

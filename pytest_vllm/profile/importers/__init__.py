@@ -40,6 +40,9 @@ KINDS = {
     "workflow": "a GitHub workflow",
     "llama-swap": "a llama-swap configuration",
     "python": "a Python program that starts vllm serve",
+    "just": "a justfile",
+    "taskfile": "a Taskfile",
+    "procfile": "a Procfile",
 }
 #: Kind -> the module and the function that read it.
 _READERS = {
@@ -61,6 +64,9 @@ _READERS = {
     "workflow": ("tasks", "read_workflow"),
     "llama-swap": ("tasks", "read_llama_swap"),
     "python": ("python", "read_python"),
+    "just": ("justfile", "read_justfile"),
+    "taskfile": ("taskfile", "read_taskfile"),
+    "procfile": ("procfile", "read_procfile"),
 }
 _CONTAINER = "container:"
 _FORMS = f"{', '.join(KINDS.values())}, or {_CONTAINER}NAME"

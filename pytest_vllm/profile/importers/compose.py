@@ -177,7 +177,7 @@ def _variables(origin: Origin, notes: list[tuple[int, str]]) -> Variables:
     names = Variables(
         origin, lambda line, text: notes.append((line, text)), known, origin.environ, kind="compose"
     )
-    for key, value, number in dotenv(beside.read_text("utf-8-sig", "replace")) if beside.is_file() else ():
+    for key, value, number in dotenv(origin.held(beside) or ""):
         if not key:
             notes.append((0, f".env:{number}: {value!r} is not an entry of an env file; it is left out"))
         elif value is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -94,8 +95,8 @@ def mounted(origin: Origin, node: Node) -> Held:
     def at(inside: str) -> str:
         for target, source in places.items():
             path = source if inside == target else source / inside.removeprefix(f"{target}/")
-            if (inside == target or inside.startswith(f"{target}/")) and path.is_file():
-                return text_of(path)
+            if inside == target or inside.startswith(f"{target}/"):
+                return origin.written.get(os.path.normpath(path)) or (text_of(path) if path.is_file() else "")
         return ""
 
     return at

@@ -21,6 +21,7 @@ from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Remark, Value
 from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.importers.vllmline import (
+    asks,
     flag_of,
     model_of,
     program_length,
@@ -42,7 +43,6 @@ _OWN_START = re.compile(r"(?:(?:index\.)?docker\.io/)?vllm/vllm-openai(?:-[\w-]+
 #: What a guide writes where a name belongs.
 _STANDS_FOR = re.compile(r"\.{2,}|…|<[^<>]+>|\[[^\[\]]+\]|(?:YOUR|MY)[_-]MODEL\w*|MODEL(?:_NAME|_ID|_PATH)?")
 #: What makes vLLM say something of itself and end.
-_ASKS = {"--help", "--version"}
 _SIZE = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 
@@ -182,7 +182,7 @@ def _unwrapped(
     at = next(place for place, word in enumerate(words) if word.text == found[0].text)
     state = _state(draft, variables, found[1])
     run = Run(draft.origin, parsed(found[0].text, draft.origin, words[at].line), state).follow()
-    starts = [one for one in run.starts if program_length(one.texts) and not _ASKS & set(one.texts)]
+    starts = [one for one in run.starts if program_length(one.texts) and not asks(one.texts)]
     if not starts:
         return words, ()
     starts = starts if draft.wanted else one_of(starts, run.taken)

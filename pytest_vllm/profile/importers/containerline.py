@@ -230,12 +230,12 @@ def read_env_file(
         names: what names in it stand for (compose); None: it is read plainly (docker run).
     """
     path = draft.origin.path(written)
-    if not path.is_file():
+    text = draft.origin.held(path)
+    if text is None:
         if required:
             raise draft.origin.problem(line, f"the env file {written} is not there", f"put it at {path}")
         draft.note(line, f"the env file {written} is not there; it is optional")
         return
-    text = path.read_text("utf-8-sig", "replace")
     names = (
         None if names is None else replace(names, values=dict(names.values))
     )  # the file's own count in it alone

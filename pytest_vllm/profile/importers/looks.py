@@ -18,13 +18,26 @@ OTHERS = {
     "javascript": ("a JavaScript program", _LINE),
     "nomad": ("a Nomad job", _RUNS),
     "hcl": ("HCL (Terraform or Packer)", _RUNS),
-    "just": ("a justfile", "give the line that it runs: just -n TARGET"),
-    "taskfile": ("a Taskfile", "give the line that it runs: task --dry NAME"),
+    "hcl-kubernetes": (
+        "Terraform that makes objects of Kubernetes",
+        "give what it makes: kubectl get deployment NAME -o yaml | pytest --vllm-from=-",
+    ),
+    "hcl-bake": ("a file of docker buildx bake, which builds images", "name the file that starts one"),
+    "hcl-helm": (
+        "Terraform that installs a Helm chart",
+        "give what it installs: helm get manifest NAME | pytest --vllm-from=-",
+    ),
+    "nix-service": (
+        "a Nix expression that makes a systemd unit",
+        "give the unit, where it runs: systemctl cat NAME | pytest --vllm-from=-",
+    ),
+    "just": ("a justfile", "give what it runs: just --dry-run RECIPE 2>&1 | pytest --vllm-from=-"),
+    "taskfile": ("a Taskfile", "give what it runs: task --dry NAME 2>&1 | pytest --vllm-from=-"),
     "powershell": ("a PowerShell or batch script", _COPY),
     "xml": ("HTML or XML", "name the file that starts vLLM"),
     "ini": ("an ini file", "give the command of it that starts vLLM"),
     "toml": ("TOML, as profiles are", "a profile is named by --vllm-profile=FILE"),
-    "envfile": ("an env file", "name the compose file or the script that reads it"),
+    "envfile": ("an env file, or one of variables", "name the compose file or the script that reads it"),
     "log": ("a log of vLLM", "pytest-vllm diagnose FILE reads logs; name the file that starts vLLM"),
     "diff": ("a diff", "apply it, and name the file"),
     "key": ("a private key or certificate", "name the file that starts vLLM"),
@@ -147,11 +160,21 @@ BY_SUFFIX = {
     "pem": "key",
 }
 
+#: Kind -> (what its text holds, what it is more exactly); the first that fits counts.
+NEARER = {
+    "hcl": (
+        (re.compile(r'^[ \t]*resource +"kubernetes_', re.MULTILINE), "hcl-kubernetes"),
+        (re.compile(r'^[ \t]*resource +"helm_release"', re.MULTILINE), "hcl-helm"),
+        (re.compile(r'^target +"[^"\n]*" *\{', re.MULTILINE), "hcl-bake"),
+    ),
+    "nix": ((re.compile(r"\bserviceConfig\b"), "nix-service"),),
+}
+
 _MULTI = re.MULTILINE
 #: Kind -> what its text holds; the first that fits counts.
 BY_TEXT = {
     "cloud-init": re.compile(r"\A#cloud-config\b"),
-    "apptainer": re.compile(r"\A(?:\s*#[^\n]*\n|\s*\n)*Bootstrap *: *\S", re.IGNORECASE),
+    "apptainer": re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*Bootstrap *: *\S", re.IGNORECASE),
     "key": re.compile(r"\A\s*-----BEGIN [A-Z ]+-----"),
     "xml": re.compile(r"\A\s*<(?:\?xml|!doctype|html)\b", re.IGNORECASE),
     "python": re.compile(
@@ -159,17 +182,19 @@ BY_TEXT = {
         r"|def \w+\(|class \w+[(:]|if __name__ ==)",
         _MULTI,
     ),
-    "dockerfile": re.compile(r"\A(?:\s*#[^\n]*\n|\s*ARG [^\n]*\n|\s*\n)*\s*FROM +\S+", re.IGNORECASE),
+    "dockerfile": re.compile(r"\A(?:[ \t]*(?:(?:#|ARG )[^\n]*)?\n)*[ \t]*FROM +\S+", re.IGNORECASE),
     "diff": re.compile(r"\A(?:diff --git |--- \S[^\n]*\n\+\+\+ )"),
-    "nomad": re.compile(r'^\s*job +"[^"\n]*" *\{[^}]*?\b(?:group|task|datacenters|type|namespace)\b', _MULTI),
+    "nomad": re.compile(
+        r'^[ \t]*job +"[^"\n]*" *\{[^}]{0,999}?\b(?:group|task|datacenters|type|namespace)\b', _MULTI
+    ),
     "hcl": re.compile(
-        r"^\s*(?:resource|data|module|variable|provider|job|group|task|source|locals|terraform)"
+        r"^[ \t]*(?:resource|data|module|variable|provider|job|group|task|source|locals|terraform)"
         r'(?: +"[^"\n]*")* *\{\s*$',
         _MULTI,
     ),
     "workflow": re.compile(r"^jobs:[ \t]*$(?=[\s\S]*^[ \t]+(?:runs-on|uses):)", _MULTI),
     "powershell": re.compile(
-        r"\A\s*(?:@echo off|param\()|^\s*(?:Write-Host|Set-Location)\b|^\s*\$env:\w+ *="
+        r"\A\s*(?:@echo off|param\()|^[ \t]*(?:Write-Host|Set-Location)\b|^[ \t]*\$env:\w+ *="
         r"|\S[ \t]+[`^][ \t]*\n[ \t]+-",  # lines that go on as those of PowerShell and cmd do
         _MULTI | re.IGNORECASE,
     ),
@@ -189,5 +214,5 @@ BY_TEXT = {
         r"\A(?:\S+ +\| )?(?:\([^)\n]*\) )?(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d"
     ),
     "toml": re.compile(r"^\[(?:server(?:\.\w+)?|project|tool\.[^\]]+|limits|expect)\]\s*$", _MULTI),
-    "ini": re.compile(r"\A(?:\s*[#;][^\n]*\n|\s*\n)*\[[^\]\n]+\]\s*(?:[#;].*)?\n"),
+    "ini": re.compile(r"\A(?:[ \t]*(?:[#;][^\n]*)?\n)*\[[^\]\n]+\]\s*(?:[#;].*)?\n"),
 }

@@ -31,7 +31,7 @@ def read_makefile(origin: Origin, service: str | None) -> Draft:
     text = read.script()
     state = State(origin.folder, origin.environ, origin.home, origin.shown)
     shell = replace(origin, text=text)
-    draft = read_script(shell, parsed(text, shell), state, service, targets=True)
+    draft = read_script(shell, parsed(text, shell), state, service, targets="make")
     for line, said in read.names.said:
         draft.note(line, said)
     return draft

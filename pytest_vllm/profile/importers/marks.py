@@ -37,10 +37,14 @@ def unrun(text: str) -> str:
 
 
 def unrun_in(text: str) -> str:
-    """What in a text only a shell that runs would know; empty where nothing is."""
-    return ", ".join(dict.fromkeys(re.findall(f"{UNRUN}([^{UNRUN}]*){UNRUN}", text)))
+    """What in a text only a shell that runs would know; empty where nothing is.
+
+    A text that one shell hands to another is marked by both.
+    """
+    return ", ".join(dict.fromkeys(re.findall(f"{UNRUN}+([^{UNRUN}]+){UNRUN}+", text)))
 
 
 def unmarked(text: str) -> str:
-    """A text for people: the names of secrets as `$NAME`."""
+    """A text for people: the names of secrets as `$NAME`, marks that are written out among them."""
+    text = re.sub(r"\\u(e00[012])", lambda one: chr(int(one[1], 16)), text)
     return re.sub(f"{SECRET}([^{SECRET}]*){SECRET}", r"$\1", text).replace(DOLLAR, "$").replace(UNRUN, "")

@@ -35,12 +35,14 @@ class Origin:
         shown: the file as messages name it.
         folder: what relative paths in it are relative to.
         environ: where its variables come from.
+        written: texts of files that a script writes before they are read, by their whole paths.
     """
 
     text: str
     shown: str
     folder: Path
     environ: Mapping[str, str] = field(repr=False)
+    written: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def stem(self) -> str:
@@ -66,6 +68,13 @@ class Origin:
         if written.startswith("~/"):
             return Path(self.home) / written[2:]
         return self.folder / written
+
+    def held(self, path: Path) -> str | None:
+        """The text of a file, as the script writes it or as it lies there; None where there is none."""
+        known = self.written.get(os.path.normpath(path))
+        if known is None and path.is_file():
+            known = path.read_text("utf-8-sig", "replace")
+        return known
 
     def host(self, written: str) -> str:
         """The host's side of a volume: a relative one is made absolute, `~` and names stay."""

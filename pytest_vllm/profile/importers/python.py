@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.origin import Origin
     from pytest_vllm.profile.importers.pythonparts import Start
 
-MODAL = re.compile(r"^\s*(?:import|from) modal\b", re.MULTILINE)
+MODAL = re.compile(r"^[ \t]*(?:import|from) modal\b", re.MULTILINE)
 _LIBRARY = re.compile(r"\b(?:LLM\(|AsyncLLMEngine|AsyncEngineArgs|EngineArgs|build_openai_app|LLMConfig)")
 _GIVE = "give the vllm serve line"
 #: Flags without which a server is the same.

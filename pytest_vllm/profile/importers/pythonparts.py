@@ -11,7 +11,7 @@ from pytest_vllm.profile.bounded import Unreadable, read_bounded
 from pytest_vllm.profile.importers.marks import unmarked
 from pytest_vllm.profile.importers.pythonvalues import Environ, Scope, Unknown, evaluate, told
 from pytest_vllm.profile.importers.shellprefix import is_run
-from pytest_vllm.profile.importers.vllmline import program_length
+from pytest_vllm.profile.importers.vllmline import asks, program_length
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,7 +117,9 @@ def starts(words: Sequence[Any]) -> bool:
     texts = ["…" if isinstance(one, Unknown) else str(one) for one in words]
     if len(texts) < 2 or not texts[0]:
         return False
-    return bool(program_length(texts)) or (is_run(texts) and any("vllm" in one for one in texts))
+    return (bool(program_length(texts)) and not asks(texts)) or (
+        is_run(texts) and any("vllm" in one for one in texts)
+    )
 
 
 def copied(names: Mapping[str, Any]) -> dict[str, Any]:

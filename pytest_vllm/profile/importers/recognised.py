@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import supervisord, systemd
-from pytest_vllm.profile.importers.looks import BY_SUFFIX, BY_TEXT, OTHERS
+from pytest_vllm.profile.importers.looks import BY_SUFFIX, BY_TEXT, NEARER, OTHERS
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.yamlkinds import kind_of_yaml
 from pytest_vllm.profile.importers.yamlnodes import documents
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Kinds that have a reader of their own, and that others name too.
 READ = (
     *("dockerfile", "supervisord", "makefile", "cloud-init", "markdown", "powershell"),
-    *("skypilot", "dstack", "workflow", "llama-swap", "python"),
+    *("skypilot", "dstack", "workflow", "llama-swap", "python", "just", "taskfile", "procfile"),
 )
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
@@ -28,6 +28,12 @@ _STARTS = re.compile(
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 #: Kinds that what stands in a comment does not make.
 _TEMPLATES = ("template", "jinja")
+#: A line that Terraform's `templatefile` acts on.
+_DIRECTIVE = re.compile(r"^[ \t]*%\{~? *(?:if|for|else|endif|endfor)\b[^}\n]*\}[ \t]*$", re.MULTILINE)
+#: Endings of scripts for a shell, those of batch systems included.
+_SCRIPTS = ("sh", "bash", "zsh", "sbatch", "slurm")
+#: A file of variables, lists of a shell included, that scripts read.
+_SETTINGS = re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*(?:export +)?[A-Za-z_]\w*=")
 _SHELL = re.compile(r"#!.*\b(?:ba|da|z)?sh\b")
 
 
@@ -55,6 +61,8 @@ def _by_name(origin: Origin) -> str:
     kind = whole or BY_SUFFIX.get(_suffix(origin), "")
     if re.match(r"\.env(?:[.-]|$)", named):
         kind = "envfile"
+    if re.match(r"(?:docker|container)file\.", named) and "{{" not in origin.text:
+        kind = "dockerfile"
     if kind == "template" and "{{" not in origin.text:
         kind = "blanks"
     if kind == "hcl" and BY_TEXT["nomad"].search(origin.text):
@@ -62,17 +70,23 @@ def _by_name(origin: Origin) -> str:
     if kind in ("", "ini"):  # supervisord's own end in .conf, as many others do
         shell = _SHELL.match(origin.text)
         kind = "supervisord" if supervisord.SECTION.search(origin.text) and not shell else kind
+    if kind == "ini" and not BY_TEXT["ini"].search(origin.text) and _SETTINGS.search(origin.text):
+        kind = "envfile"
     return _unless_read(origin, kind) if kind else ""
 
 
 def _by_text(origin: Origin) -> str:
     """The kind of a file that its first lines give away. Raises ImportProblem for one that is not read."""
     text = origin.text
+    if _DIRECTIVE.search(text):
+        raise _refused(origin, "blanks")
     if _SHELL.match(text):
         return "shell"
+    plain = _COMMENT.sub("", text)
+    if _suffix(origin) in _SCRIPTS and not any(BY_TEXT[one].search(plain) for one in _TEMPLATES):
+        return "shell"  # what it writes is not what it is
     if systemd.SECTION.search(text):
         return "systemd"
-    plain = _COMMENT.sub("", text)
     name = next(
         (name for name, one in BY_TEXT.items() if one.search(plain if name in _TEMPLATES else text)), ""
     )
@@ -80,7 +94,7 @@ def _by_text(origin: Origin) -> str:
         return kind
     if name:
         return _unless_read(origin, name)
-    return "shell" if _suffix(origin) in ("sh", "bash") else ""  # what it writes is not what it is
+    return ""
 
 
 def _whole(origin: Origin) -> str:
@@ -114,6 +128,7 @@ def _unless_read(origin: Origin, kind: str) -> str:
     """A kind that is read. Raises ImportProblem for one that is not."""
     if kind in READ:
         return kind
+    kind = next((exact for holds, exact in NEARER.get(kind, ()) if holds.search(origin.text)), kind)
     raise _refused(origin, kind)
 
 

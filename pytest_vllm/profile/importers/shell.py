@@ -13,7 +13,7 @@ from pytest_vllm.profile.importers.marks import unrun_in
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, apart, parted, pick
 from pytest_vllm.profile.importers.program import container_of, other_program
-from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
+from pytest_vllm.profile.importers.shellaccount import account, emitted, explained, known_words
 from pytest_vllm.profile.importers.shellalternatives import one_of
 from pytest_vllm.profile.importers.shellothers import none_but_others
 from pytest_vllm.profile.importers.shellprefix import is_run
@@ -22,9 +22,10 @@ from pytest_vllm.profile.importers.shellstate import State
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 from pytest_vllm.profile.importers.shellwords import Word, resolved
+from pytest_vllm.profile.importers.shellwritten import described, installed, read_configuration
 from pytest_vllm.profile.importers.slurm import directives
 from pytest_vllm.profile.importers.variables import Variables
-from pytest_vllm.profile.importers.vllmline import USUAL, program_length
+from pytest_vllm.profile.importers.vllmline import USUAL, asks, program_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -47,7 +48,7 @@ def read_shell(origin: Origin, service: str | None) -> Draft:
 
 
 def read_script(
-    origin: Origin, script: Script, state: State, service: str | None, *, targets: bool = False
+    origin: Origin, script: Script, state: State, service: str | None, *, targets: str = ""
 ) -> Draft:
     """The one command of a script that starts vLLM, from a state on. Raises ImportProblem as `read_shell`.
 
@@ -56,7 +57,7 @@ def read_script(
         script: the script.
         state: what is known before it begins.
         service: which command, where there are several.
-        targets: its functions are the targets of a Makefile, which make calls.
+        targets: what calls its functions: `make`, whose targets they are.
     """
     run = Run(origin, script, state, targets=targets).follow()
     found = _distinct([one for one in run.starts if _is_vllm(one.texts)])
@@ -70,19 +71,27 @@ def read_script(
     )
     candidates = [Candidate(name, one.line, how) for name, one, how in zip(named, found, said, strict=True)]
     if not found:
+        if (draft := described(origin, run, service)) is not None:
+            return draft
         none_but_others(origin, run)
     wanted, inner = parted([one.name for one in candidates], service)
     at = pick(origin, candidates, wanted, "command")
     chosen = found[at]
-    here = replace(origin, folder=chosen.state.folder)
+    here = replace(origin, folder=chosen.state.folder, written=run.texts())
     try:
         draft, used = _draft(here, chosen, candidates[at].name, inner)
+        read_configuration(draft, here, run)
+        _rooted(draft, here)
     except ImportProblem as problem:
-        raise explained(origin, chosen.said, problem) from problem
+        if line := chosen.script.cut_short(chosen.node):
+            what = "the comment takes the backslash behind it: the command ends there"
+            raise origin.problem(line, what, "put the comment on a line of its own") from problem
+        raise explained(origin, chosen.said, problem, chosen.state.needed) from problem
     if chosen.said and not draft.server.get("model"):
         raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(LEFT_EMPTY))
     if not draft.server.get("model") and "config" not in draft.args:
         _started_within(origin, run)
+    installed(draft, run)
     account(draft, run, chosen, used)
     directives(draft)
     return draft
@@ -95,6 +104,8 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
     draft = Draft(origin, kind if engine else "process", f"{kind}-run" if engine else "shell")
     draft.within, draft.wanted = within, wanted
     texts = chosen.texts
+    if not engine:
+        known_words(origin, chosen)
     words = [
         Word(emitted(draft, value, lenient=engine and _of_env(texts[:at], value.text)), line)
         for at, (value, line) in enumerate(chosen.words)
@@ -114,7 +125,6 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
         container.read_start(draft, [], known, plain)
         if draft.server.get("command") == USUAL:
             del draft.server["command"]
-        _rooted(draft, origin)
         taken = seen
     for name, value in taken.items():
         text = emitted(draft, value, lenient=True)
@@ -126,6 +136,8 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
 
 def _rooted(draft: Draft, origin: Origin) -> None:
     """Make paths that are relative to the script's folder whole: the gate starts the server elsewhere."""
+    if draft.server["launcher"] != "process":
+        return
     for name in ("model", *_PATHS):
         table = draft.server if name == "model" else draft.args
         written = table.get(name)
@@ -171,7 +183,8 @@ def _no_dockerfile(origin: Origin) -> None:
     first = [
         line.split(maxsplit=1)[0] for line in origin.text.splitlines() if line.strip() and line[0] != "#"
     ]
-    if "FROM" in first[:5] and any(word in _INSTRUCTIONS for word in first[1:] or first):
+    before = next((one for one in first if one != "ARG"), "")
+    if before == "FROM" and any(word in _INSTRUCTIONS for word in first[1:] or first):
         fix = "build it, and name the docker run line, the compose file or the manifest that starts it"
         raise origin.problem(0, "a Dockerfile: it describes an image, not how a server is started", fix)
 
@@ -185,7 +198,7 @@ def _started_within(origin: Origin, run: Run) -> None:
 
 
 def _is_vllm(texts: list[str]) -> bool:
-    if {"--help", "--version"} & set(texts):  # it says something of itself, and ends
+    if asks(texts):
         return False
     if not is_run(texts):
         return True
@@ -210,7 +223,7 @@ def _distinct(found: list[Start]) -> list[Start]:
 
 def _name(command: Start, among: list[Start]) -> str:
     texts = command.texts
-    made = [found[1] for one in command.where if (found := re.fullmatch(r"make (\S+) is run", one))]
+    made = [found[1] for one in command.where if (found := re.fullmatch(r"(?:make|just) (\S+) is run", one))]
     for at, text in enumerate(texts):
         if text == "--name" and at + 1 < len(texts):
             return texts[at + 1]

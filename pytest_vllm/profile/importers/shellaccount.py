@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.ledger import Ledger
 from pytest_vllm.profile.importers.shellalternatives import apart
-from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, NO_ARGUMENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from pytest_vllm.profile.importers.draft import Draft
     from pytest_vllm.profile.importers.origin import ImportProblem, Origin
     from pytest_vllm.profile.importers.shellrun import Run
     from pytest_vllm.profile.importers.shellvalue import Remark, Value
     from pytest_vllm.profile.importers.shellwalk import Start
+
+_UNSET = re.compile(r"(\S+) is not set")
+#: A name that is not set, and that an environment can set.
+_SETTABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}? is not set(?:;|: it is left empty|$)")
+_LACKS = "lacks its value"
 
 
 def emitted(draft: Draft, value: Value, *, lenient: bool = False) -> str:
@@ -36,12 +41,41 @@ def emitted(draft: Draft, value: Value, *, lenient: bool = False) -> str:
     return value.text
 
 
-def explained(origin: Origin, said: tuple[Remark, ...], problem: ImportProblem) -> ImportProblem:
-    """A problem with the name that became nothing before it, where one did."""
+def explained(
+    origin: Origin, said: tuple[Remark, ...], problem: ImportProblem, needed: Remark | None = None
+) -> ImportProblem:
+    """A problem with the names that became nothing before it; or with what ends the script before that."""
+    if needed is not None:
+        what, _, fix = needed.text.partition("; ")
+        return origin.problem(needed.line, what, fix)
     left = [one for one in said if one.text.endswith(LEFT_EMPTY)]
-    if not left or LEFT_EMPTY in problem.what or " is not set" in problem.what:
+    if LEFT_EMPTY in problem.what or re.search(r" (?:is|are) not set", problem.what):
         return problem
-    return origin.problem(left[0].line, f"{left[0].text}, and so {problem.what}")
+    if not left:
+        asked = any(one.text == NO_ARGUMENTS for one in said) and _LACKS in problem.what
+        what, _, fix = problem.what.rpartition("; ")
+        return origin.problem(said[0].line, f"{NO_ARGUMENTS}, and so {what}", fix) if asked else problem
+    what, fix = unset_names([one.text.removesuffix(LEFT_EMPTY) for one in left])
+    if not fix:
+        return origin.problem(left[0].line, f"{left[0].text}, and so {problem.what}")
+    return origin.problem(left[0].line, f"{what}, and so {problem.what.rpartition('; ')[0]}", fix)
+
+
+def unset_names(remarks: Sequence[str]) -> tuple[str, str]:
+    """`$A and $B are not set` and what sets them, of remarks that say it of one name each; else nothing."""
+    names = list(dict.fromkeys(found[1] for one in remarks if (found := _UNSET.match(one))))
+    if len(names) < 2:
+        return "", ""
+    sets = " ".join(f"{one.strip('${}')}=…" for one in names)
+    return f"{', '.join(names[:-1])} and {names[-1]} are not set", f"export {sets} where pytest runs"
+
+
+def known_words(origin: Origin, chosen: Start) -> None:
+    """Refuse a command for all of the names in it at once that are not set, where these are several."""
+    found = [one for value, _ in chosen.words for one in value.remarks if one.fatal]
+    what, fix = unset_names([one.text for one in [*chosen.said, *found] if _SETTABLE.match(one.text)])
+    if what and found and _SETTABLE.match(found[0].text):
+        raise origin.problem(found[0].line, what, fix)
 
 
 def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str = "") -> None:
@@ -54,18 +88,10 @@ def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str
         used: the assignments that it came from.
         why: said of commands that are run besides.
     """
-    ledger = Ledger()
-    for key, (line, name) in run.assigned.items():
-        if key not in used | chosen.state.said:
-            ledger.idle(line, name)
-    for line, shown in run.idle:
-        ledger.idle(line, shown)
-    for remark in (*run.notes, *chosen.said, *chosen.state.asides):
+    ledger = _ledger(run, used | chosen.state.said)
+    for remark in (*chosen.said, *chosen.state.asides):
         draft.note(remark.line, remark.text)
-    for line, text in run.others:
-        draft.lost(line, f"{text}{why}")
-    for line, text in run.left():
-        draft.note(line, f"`{text}` is not understood, and not carried over")
+    _left_behind(draft, run, why)
     for one in run.starts:
         if one.node != chosen.node and apart(chosen, one):
             draft.note(one.line, _instead(chosen, one))
@@ -73,6 +99,36 @@ def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str
             draft.lost(one.line, f"`{' '.join(one.texts[:6])}`{why}")
     _circumstances(draft, chosen)
     ledger.close(draft)
+
+
+def besides(draft: Draft, run: Run) -> None:
+    """Note whatever a script does besides writing the file that was read."""
+    _left_behind(draft, run, "")
+    for one in run.starts:
+        draft.lost(one.line, f"`{' '.join(one.texts[:6])}`")
+    _ledger(run, set()).close(draft)
+
+
+def _ledger(run: Run, used: set[Hashable]) -> Ledger:
+    ledger = Ledger()
+    for key, (line, name) in run.assigned.items():
+        if key not in used:
+            ledger.idle(line, name)
+    for line, shown in run.idle:
+        ledger.idle(line, shown)
+    return ledger
+
+
+def _left_behind(draft: Draft, run: Run, why: str) -> None:
+    for written in [one for several in run.written.values() for one in several]:
+        for remark in [one for one in written.text.remarks if not one.fatal]:
+            draft.note(remark.line, remark.text)
+    for remark in run.notes:
+        draft.note(remark.line, remark.text)
+    for line, text in run.others:
+        draft.lost(line, f"{text}{why}")
+    for line, text in run.left():
+        draft.note(line, f"`{text}` is not understood, and not carried over")
 
 
 def _instead(chosen: Start, other: Start) -> str:

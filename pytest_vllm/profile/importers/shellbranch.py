@@ -211,6 +211,9 @@ class Branches(Printed):
         if any(_reads(self.script.text(one)) for one in inner[:-1]):
             self._read_through(body, self.script.line(node))
             return
+        if _never_ends(self.script.text(inner[0])) and node.children[0].type == "while":
+            self._again(body, self.script.line(node))
+            return
         for _ in range(ROUNDS):
             if found.truth is not True or found.outside or not inner[:-1]:
                 break
@@ -218,6 +221,11 @@ class Branches(Printed):
             found = outcome(inner[0], self.expand())
             found = found.inverse() if node.children[0].type == "until" else found
         self._arms([Arm(found, self.script.shown(inner[0]), self.script.line(node), [body])], node)
+
+
+def _never_ends(condition: str) -> bool:
+    """Whether a condition always holds: only `break` ends the loop, in a round that nobody knows."""
+    return condition.strip("[]() \t") in (":", "true", "1")
 
 
 def _reads(condition: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.shellprinted import Printed
+from pytest_vllm.profile.importers.shellfiles import Files
 from pytest_vllm.profile.importers.shelltree import parsed
 from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
 from pytest_vllm.profile.importers.shellwalk import DEEPEST, names_set
@@ -15,12 +15,14 @@ from pytest_vllm.profile.importers.shellwalk import DEEPEST, names_set
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from pytest_vllm.profile.importers.shelltree import Script
+
     Words = list[tuple[Value, int]]
 
 _LARGEST = 256 * 1024
 
 
-class BuiltIns(Printed):
+class BuiltIns(Files):
     """What a shell does by itself."""
 
     def _do_set(self, node: Node, words: Words) -> None:
@@ -48,10 +50,34 @@ class BuiltIns(Printed):
     def _do_read(self, node: Node, words: Words) -> None:
         """`read`, `mapfile`, `getopts`: every name among their words is set to what is not known here."""
         line = self.script.line(node)
-        for value, _ in words[1:]:
+        pieces = self._pieces(node, [value.text for value, _ in words])
+        for name, value in pieces or []:
+            self.state.assign(name, value)
+        for value, _ in words[1:] if pieces is None else ():
             if re.fullmatch(r"[A-Za-z_]\w*", value.text):
                 self.set_outside(value.text, line, "is read when the script runs")
         self.idle.append((line, f"`{words[0][0].text}`"))
+
+    def _pieces(self, node: Node, words: list[str]) -> list[tuple[str, Value | tuple[Value, ...]]] | None:
+        """What `read -r A B <<< "$TEXT"` sets; None where it reads what is not in the script."""
+        given = [one.children[-1] for one in node.children if one.type == "herestring_redirect"]
+        options = [one for one in words[1:] if one.startswith("-")]
+        names = [one for one in words[1:] if not one.startswith("-")]
+        if words[0] != "read" or len(given) != 1 or not set("".join(options)) <= set("-ra") or not names:
+            return None
+        text = self.expand().text(given[0])
+        own = [one for one in node.children if one.type == "variable_assignment"]
+        between = [self.expand().text(one.children[-1]).text for one in own if len(one.children) > 2]
+        if text.unknown or text.literal or len(own) != len(between) or len(own) > 1:
+            return None
+        found = [text.cut(one) for one in _split(text.text.split("\n")[0], *between)]
+        if "a" in "".join(options):
+            return [(names[0], tuple(found))] if len(names) == 1 else None
+        rest = (between[0] if between and between[0] else " ").join(
+            one.text for one in found[len(names) - 1 :]
+        )
+        found = [*found[: len(names) - 1], *([text.cut(rest)] if len(found) >= len(names) else [])]
+        return [(name, found[at] if at < len(found) else Value()) for at, name in enumerate(names)]
 
     _do_mapfile = _do_readarray = _do_getopts = _do_read
 
@@ -94,6 +120,8 @@ class BuiltIns(Printed):
         shown = f"`{self.script.shown(node)}`"
         if path.name.startswith("activate"):
             self.others.append((line, f"{shown} (the Python environment that `vllm` is taken from)"))
+        elif (written := self.file_of(target.text)) is not None and self._depth < DEEPEST:
+            self._follow(parsed(written.text.text, self.origin, written.line), path.name, line)
         elif target.unknown or target.literal or self.state.contained or not path.is_file():
             text = f"{shown}: the file is not there, so what it sets is not known"
             self.notes.append(Remark(line, text))
@@ -101,11 +129,22 @@ class BuiltIns(Printed):
             self.notes.append(Remark(line, f"{shown}: the file is too large to be followed"))
         else:
             script = replace(parsed(path.read_text("utf-8-sig", "replace"), self.origin), at=line)
-            outer, self.script = self.script, script
-            self._depth += 1
-            self.visit_all(script.root.children)
-            self.notes += [
-                Remark(line, f"in {path.name}: `{text}` is not understood") for _, text in self.left()
-            ]
-            self._depth -= 1
-            self.script = outer
+            self._follow(script, path.name, line)
+
+    def _follow(self, script: Script, name: str, line: int) -> None:
+        """A script that is run in this shell."""
+        outer, self.script = self.script, script
+        self._depth += 1
+        self.visit_all(script.root.children)
+        self.notes += [Remark(line, f"in {name}: `{text}` is not understood") for _, text in self.left()]
+        self._depth -= 1
+        self.script = outer
+
+
+def _split(text: str, between: str | None = None) -> list[str]:
+    """A line as `read` divides it, at blanks or at what IFS holds."""
+    if between is None or not between.strip():
+        return [text] if between == "" else text.split()
+    signs = re.escape(between.strip())
+    found = re.split(rf"\s*[{signs}]\s*" if between != between.strip() else f"[{signs}]", text)
+    return found[:-1] if found[-1] == "" else found

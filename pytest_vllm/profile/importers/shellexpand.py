@@ -164,7 +164,10 @@ class Expander:
             yield from self._several(name, inner[1:], quoted=quoted, joined_by=index == "*" or name == "*")
             return
         known = self.state.lookup(name, index, self.script.line(node), whole, secret=secret)
-        yield from self._operated(node, known, operator, inner[2:], name, quoted=quoted, secret=secret)
+        for part in self._operated(node, known, operator, inner[2:], name, quoted=quoted, secret=secret):
+            if operator in ("?", ":?") and part.value.unknown and self.state.needed is None:
+                self.state.needed = next(one for one in part.value.remarks if one.fatal)
+            yield part
 
     def name(self, node: Node) -> tuple[str, str]:
         """A name, and the index behind it: `A[0]`."""

@@ -78,9 +78,17 @@ _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
         "starts vLLM elsewhere",
         "import what runs there",
     ),
+    (
+        r"`ssh\b",
+        "script",
+        "runs what another machine is told",
+        "import what runs there",
+    ),
 )
 #: vLLM's command as it stands in a line of a script, words of an array in quotes included.
-_MENTIONS = re.compile(r"\bvllm[\"']? +[\"']?serve\b|openai\.api_server\b")
+_MENTIONS = re.compile(
+    r"\bvllm[\"']? +[\"']?serve\b(?<!\"vllm serve(?=\"))(?<!'vllm serve(?='))|openai\.api_server\b"
+)
 _RUN = re.compile(r"\s*(?:sudo +)?(?:docker|podman|nerdctl) +(?:container +)?run\b")
 _ONLY_NAMES = re.compile(r"^\s*#|\b(?:echo|printf|p?grep|pkill|log\w*|info|warn|error)\b")
 

@@ -118,7 +118,9 @@ def starts(words: list[str]) -> bool:
     """Whether a command starts vLLM, or a container (of whatever)."""
     if is_run(words):
         return True
-    return bool(program_length(words)) and PurePosixPath(words[0]).name not in _NAMING
+    length, name = program_length(words), PurePosixPath(words[0]).name if words else ""
+    own = name.startswith("python") and {"-", "-c"} & set(words[:length])  # a program that is handed words
+    return bool(length) and name not in _NAMING and not own
 
 
 def nested(values: list[Value]) -> tuple[Value, tuple[Value, ...]] | None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers.shellbranch import Branches
 from pytest_vllm.profile.importers.shellbuiltins import BuiltIns
 from pytest_vllm.profile.importers.shellprefix import Prefix, nested, starts, stripped
-from pytest_vllm.profile.importers.shelltree import here, nodes, parsed
-from pytest_vllm.profile.importers.shellvalue import NO_ARGUMENTS, Remark, Value, joined
+from pytest_vllm.profile.importers.shelltree import nodes, parsed
+from pytest_vllm.profile.importers.shellvalue import NO_ARGUMENTS, Remark, Value
 from pytest_vllm.profile.importers.shellwalk import DEEPEST, Start, names_set
 from pytest_vllm.profile.secrets import secret_name
 
@@ -37,8 +37,8 @@ _IDLE = frozenset(_QUIET.split())
 class Run(Branches, BuiltIns):
     """One script, followed."""
 
-    def __init__(self, origin: Origin, script: Script, state: State, *, targets: bool = False) -> None:
-        """Begin in a state; `targets`: make calls the functions, and nothing else does."""
+    def __init__(self, origin: Origin, script: Script, state: State, *, targets: str = "") -> None:
+        """Begin in a state; `targets`: what calls the functions, where nothing else does."""
         super().__init__(origin, script, state)
         self._targets = targets
 
@@ -47,7 +47,9 @@ class Run(Branches, BuiltIns):
         self.visit_all(self.script.root.children)
         for name, (script, body) in list(self.state.functions.items()):
             if name not in self._called and re.search(r"vllm|docker|podman", script.text(body)):
-                self._where.append(f"make {name} is run" if self._targets else f"{name}() is called")
+                self._where.append(
+                    f"{self._targets} {name} is run" if self._targets else f"{name}() is called"
+                )
                 before, self.state = self.state, self.state.copy()
                 if self._targets:  # a target may be called `vllm` or `docker`, and no recipe calls it so
                     self.state.functions = {}
@@ -177,30 +179,24 @@ class Run(Branches, BuiltIns):
 
     def _redirected_statement(self, node: Node) -> None:
         body, *redirects = [child for child in node.children if child.is_named]
-        text = ""
+        text = Value()
         for one in redirects:
             self.claim(one)
             for inner in one.children:
                 if inner.type == "heredoc_body":
-                    text = self._heredoc(one, inner)
+                    text = self.heredoc(one, inner)
                 elif inner.type in ("pipeline", "list", "command") and one.type == "heredoc_redirect":
                     self.visit(inner)
-        if text and body.type == "command" and self._is_shell(body):
-            self.claim(body)
-            script = parsed(text, self.origin, self._first_of(redirects))
-            self._inside(script, self._child(), (), Value())
-            return
+        if text.text and body.type == "command":
+            if self._is_shell(body):
+                self.claim(body)
+                script = parsed(text.text, self.origin, self._first_of(redirects))
+                self._inside(script, self._child(), (), text)
+                return
+            self.keep(body, redirects, text, self._first_of(redirects))
         asked, self._printing = self._printing, "" if self.elsewhere(redirects) else self._printing
         self.visit(body)
         self._printing = asked
-
-    def _heredoc(self, redirect: Node, body: Node) -> str:
-        start = next((self.script.text(one) for one in redirect.children if one.type == "heredoc_start"), "")
-        if start[:1] in "'\"\\":
-            return self.script.text(body)
-        if not any(one.is_named for one in body.children):
-            return here(self.script.text(body))
-        return joined([part.value for part in self.expand().sequence(body, True, False)], "").text
 
     def _first_of(self, redirects: list[Node]) -> int:
         found = [one for each in redirects for one in nodes(each) if one.type == "heredoc_body"]
@@ -250,10 +246,14 @@ class Run(Branches, BuiltIns):
             script = parsed(value.text, self.origin, words[-1][1] if len(words) < 3 else words[2][1])
             script = replace(script, at=line) if "\n" not in value.text else script
             self._inside(script, self._child(prefix), arguments, value)
+        elif (ran := self.script_run([value for value, _ in words])) is not None:
+            written, arguments = ran
+            script = parsed(written.text.text, self.origin, written.line)
+            self._inside(script, self._child(prefix), arguments, written.text)
         elif name in _IDLE:
             self.idle.append((line, f"`{name}`"))
         else:
-            self.others.append((line, f"`{' '.join(value.text for value, _ in words[:6])}`"))
+            self.others.append((line, _shown(words)))
 
     def _child(self, prefix: Prefix | None = None) -> State:
         """A shell that this one starts: it sees what is exported."""
@@ -281,3 +281,11 @@ class Run(Branches, BuiltIns):
         self._depth -= 1
         self.state.arguments, self.state.called, self.state.ended = before
         self.script = outer
+
+
+def _shown(words: list[tuple[Value, int]]) -> str:
+    """A command by its first words, and by the one further on that holds vLLM, where another starts it."""
+    shown = " ".join(value.text for value, _ in words[:6])
+    further = any("vllm" in value.text for value, _ in words[6:]) and "vllm" not in shown
+    elsewhere = re.match(r"(?:\S*/)?(?:docker|podman|nerdctl|kubectl|oc|ssh)$", words[0][0].text)
+    return f"`{shown} … vllm …`" if further and elsewhere else f"`{shown}`"

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 #: Marks the value of a name that nothing has set.
 _UNSET = "is not set"
+#: Names that bash itself sets, anew each time.
+_NAMES = "RANDOM SRANDOM SECONDS EPOCHSECONDS BASHPID PPID UID EUID HOSTNAME LINENO"
+_OF_THE_SHELL = frozenset(_NAMES.split())
 _EXPORT = "export {}=… where pytest runs"
 
 
@@ -43,6 +46,7 @@ class State:
         asked: whether the script used its own arguments, of which there are none.
         asides: said of arrays that are empty in one arm of a branch, and of variables exported in one.
         said: the pieces of the ledger that asides are about.
+        needed: said of the first name without which the script ends (`${X:?…}`), and which nothing sets.
     """
 
     folder: Path
@@ -61,6 +65,7 @@ class State:
     asked: bool = False
     asides: list[Remark] = field(default_factory=list)
     said: frozenset[Hashable] = frozenset()
+    needed: Remark | None = None
 
     def copy(self) -> State:
         """A state that goes its own way from here."""
@@ -129,6 +134,13 @@ class State:
         if name in self.outer:
             text = f"{shown} is taken from the environment: {self.outer[name]!r}"
             return Value(self.outer[name], (Remark(line, text),), outside=True)
+        return self._not_set(name, line, shown)
+
+    def _not_set(self, name: str, line: int, shown: str) -> Value:
+        """A name that nothing sets but, maybe, the shell itself."""
+        if name in _OF_THE_SHELL:
+            text = f"{shown} is only known once the script runs"
+            return Value(unrun(shown), (Remark(line, text),), outside=True)
         fix = "write its value into the container's environment" if self.contained else _EXPORT.format(name)
         return Value("", (Remark(line, f"{shown} {_UNSET}; {fix}", fatal=True),), outside=True)
 
@@ -162,6 +174,7 @@ class State:
         if name.isdigit():
             return self._argument(int(name), line, shown)
         if name in ("@", "*"):
+            self.asked |= not self.arguments and not self.called
             return joined(self.arguments)
         if name == "?":
             return Value("0", outside=True)

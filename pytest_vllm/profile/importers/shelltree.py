@@ -54,6 +54,12 @@ class Script:
         """What stands there."""
         return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
+    def cut_short(self, node: Node) -> int:
+        """The line on which a command ends at a comment that ends in a backslash; 0 where it does not."""
+        behind = self.source[node.end_byte :].split(b"\n", 1)[0]
+        ends = re.match(rb"[ \t]*#.*\\[ \t]*$", behind)
+        return self.line(node) + self.text(node).count("\n") if ends else 0
+
     def shown(self, node: Node) -> str:
         """What stands there as a note quotes it: one line, not too long."""
         text = " ".join(self.text(node).replace("\\\n", " ").split())

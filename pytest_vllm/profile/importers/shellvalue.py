@@ -33,7 +33,7 @@ class Remark(NamedTuple):
 
 
 #: What blanks divide; what only a shell that runs would know stays in one piece.
-_WORD = re.compile(f"(?:{UNRUN}[^{UNRUN}]*{UNRUN}|[^\\s{UNRUN}])+")
+_WORD = re.compile(f"(?:{UNRUN}+[^{UNRUN}]*{UNRUN}+|[^\\s{UNRUN}])+")
 
 
 @dataclass(frozen=True)

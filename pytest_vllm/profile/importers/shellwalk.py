@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from pytest_vllm.profile.importers.origin import Origin
+    from pytest_vllm.profile.importers.shellfiles import Written
     from pytest_vllm.profile.importers.shellprefix import Prefix
     from pytest_vllm.profile.importers.shellstate import State
     from pytest_vllm.profile.importers.shelltree import Script
 
 DEEPEST = 12
+#: Statements that are followed at most: functions that call each other in branches go through many.
+_STATEMENTS = 40_000
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ class Walk:
         self._scopes: list[dict[str, tuple[Value | tuple[Value, ...] | None, bool]]] = []
         self._depth = 0
         self._inherited = Value()
+        self._visited = 0
+        self.written: dict[str, list[Written]] = {}
 
     def left(self) -> list[tuple[int, str]]:
         """What nothing has come to: line and text of every part of the script that was not followed."""
@@ -103,7 +108,11 @@ class Walk:
                 self.visit(node)
 
     def visit(self, node: Node) -> None:
-        """One statement."""
+        """One statement. Raises ImportProblem where a script goes through more than can be followed."""
+        self._visited += 1
+        if self._visited > _STATEMENTS:
+            what = f"the script goes through more than {_STATEMENTS:,} statements, in loops and functions"
+            raise self.origin.problem(self.script.line(node), what, "give the vllm serve line that it runs")
         way: Callable[[Node], None] | None = getattr(self, f"_{node.type}", None)
         if way is not None:
             way(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from dataclasses import dataclass, replace
@@ -118,7 +119,8 @@ def command_of(
     words, script = followed([Word(one.text, start.line) for one in filled], partial(_script, origin))
     if script:
         filled = [Value(one.text) for one in words]
-        there = "" if Path(script).is_file() else f", from {Path(script).name} beside it"
+        given = Path(script).is_file() or os.path.normpath(script) in origin.written
+        there = "" if given else f", from {Path(script).name} beside it"
         notes.append((start.line, f"{script} is read{there}: its lines are this one's"))
     inner = nested(filled) if filled else None
     if inner is None:
@@ -137,6 +139,8 @@ def command_of(
 def _script(origin: Origin, inside: str) -> str:
     """The text of a script that is started, there or, where that is not this machine, beside the unit."""
     here = origin.path(inside)
+    if os.path.normpath(here) in origin.written:
+        return origin.held(here) or ""
     return text_of(next((one for one in (here, origin.folder / here.name) if one.is_file()), None))
 
 
@@ -248,15 +252,15 @@ def _from_file(
 ) -> Iterator[tuple[str, str | None, int, str]]:
     written = entry.value.removeprefix("-")
     path = origin.path(specifiers(origin, written))
-    if path.is_file():
-        for name, value, number in dotenv(path.read_text("utf-8-sig", "replace")):
+    if (text := origin.held(path)) is not None:
+        for name, value, number in dotenv(text):
             if not name:
                 notes.append(
                     (entry.line, f"{written}:{number} is not an entry of an env file; it is left out")
                 )
                 continue
-            text = value.replace(DOLLAR, "$") if value is not None else None
-            yield name, text, entry.line, f"in {written}:{number}"
+            given = value.replace(DOLLAR, "$") if value is not None else None
+            yield name, given, entry.line, f"in {written}:{number}"
     elif entry.value.startswith("-"):
         notes.append((entry.line, f"the environment file {path} is not there; it is optional"))
     else:

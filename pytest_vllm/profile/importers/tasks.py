@@ -40,12 +40,14 @@ class Task:
         commands: its nodes.
         env: variables in the order in which they count.
         said: line and text of what has to be said when it is read.
+        files: files of variables that are read before it.
     """
 
     name: str
     commands: Sequence[Node]
     env: list[tuple[str, Node]] = field(default_factory=list)
     said: list[tuple[int, str]] = field(default_factory=list)
+    files: tuple[str, ...] = ()
 
 
 def read_skypilot(origin: Origin, service: str | None) -> Draft:
@@ -57,7 +59,7 @@ def read_skypilot(origin: Origin, service: str | None) -> Draft:
     if len(counts) == 1:
         count = Node(next(iter(counts)), None, resources.line)
         env.insert(0, ("SKYPILOT_NUM_GPUS_PER_NODE", count))
-    draft = _one(origin, [Task("run", [document.get("run")], env)], service, "task", "skypilot")
+    draft = one_task(origin, [Task("run", [document.get("run")], env)], service, "task", "skypilot")
     _hardware(draft, [_SKY.get(one.lower(), hardware_named(one)) for one in names], resources)
     for key, node in document.pairs:
         if key == "setup":
@@ -77,7 +79,7 @@ def read_dstack(origin: Origin, service: str | None) -> Draft:
         for name, _, value in [one.text.partition("=")]
     ]
     tasks = [Task("commands", document.get("commands").items, list(env))]
-    draft = _one(origin, tasks, service, "task", "dstack")
+    draft = one_task(origin, tasks, service, "task", "dstack")
     gpu = document.get("resources", "gpu")
     words = [one for part in (gpu.text, gpu.get("name").text) for one in part.split(":") if one]
     memory = " ".join(one for one in (*words, gpu.get("memory").text) if re.fullmatch(r"\d+GB", one))
@@ -112,7 +114,7 @@ def read_workflow(origin: Origin, service: str | None) -> Draft:
                 )
                 tasks.append(Task(f"{job}.{at}", [step.get("run")], env, said))
     tasks += [*_of_gitlab(document), *_of_action(document)]
-    draft = _one(origin, tasks, service, "step", "workflow")
+    draft = one_task(origin, tasks, service, "step", "workflow")
     draft.note(0, "of the workflow this step alone is read: what others set or start before it is not")
     return draft
 
@@ -171,7 +173,7 @@ def read_llama_swap(origin: Origin, service: str | None) -> Draft:
             else []
         )
         tasks.append(Task(name, [replace(cmd, value=text)], env, said))
-    return _one(origin, tasks, service, "model", "llama-swap")
+    return one_task(origin, tasks, service, "model", "llama-swap")
 
 
 def _with_macros(text: str, macros: Mapping[str, str]) -> str:
@@ -180,7 +182,7 @@ def _with_macros(text: str, macros: Mapping[str, str]) -> str:
     return re.sub(r"\$\{env\.(\w+)\}", r"${\1}", text)
 
 
-def _one(origin: Origin, tasks: Sequence[Task], service: str | None, what: str, kind: str) -> Draft:
+def one_task(origin: Origin, tasks: Sequence[Task], service: str | None, what: str, kind: str) -> Draft:
     """The draft of the one that starts vLLM."""
     parts = [
         Part(one.name, one.commands[0].line if one.commands else 0, _scripted(origin, one), "shell")
@@ -208,7 +210,8 @@ def _scripted(origin: Origin, task: Task) -> Origin:
     """The script of a task at its own lines, its variables exported before it."""
     lines = [_marked(one) for one in script_of(origin, [one for one in task.commands if one]).split("\n")]
     exports = [_exported(name, one.text) for name, one in dict(task.env).items()]
-    exports = [one for one in exports if one]
+    read = [f"set -a; source {shlex.quote(one)}; set +a" for one in task.files]
+    exports = [*read, *[one for one in exports if one]]
     first = next((at for at, one in enumerate(lines) if one.strip()), 0)
     before = max(0, first - 1)
     lines[before] = "; ".join([*exports, *([lines[before]] if lines[before].strip() else [])])

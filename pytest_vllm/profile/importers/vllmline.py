@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from pytest_vllm.facts import Flag, canonical, flag_status, flags, versions
 from pytest_vllm.profile.flags import covered, image_version, not_known
-from pytest_vllm.profile.importers.marks import unrun_in
+from pytest_vllm.profile.importers.marks import unmarked, unrun_in
 from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.secrets import secret_name
 
@@ -64,6 +64,11 @@ def program_length(words: Sequence[str]) -> int:
         if word.endswith("vllm/entrypoints/openai/api_server.py"):
             return at + 1
     return 0
+
+
+def asks(words: Sequence[str]) -> bool:
+    """Whether a command says something of itself, and ends: `--help=all`."""
+    return any(word in ("-h", "--version") or word.partition("=")[0] == "--help" for word in words)
 
 
 def version_of(program: Sequence[str]) -> str:
@@ -118,7 +123,11 @@ def _positional(draft: Draft, word: Word) -> None:
         )
     if re.search(r"\s", word.text.strip()):
         fix = "give the vllm serve line alone"
-        raise draft.origin.problem(word.line, f"{word.text[:60]!r} stands where a model belongs", fix)
+        shown = unmarked(word.text)[:60]
+        if re.search(r"\bvllm(?: serve\b|\.entrypoints\b)", word.text):
+            what = f"{shown!r} is a text for a shell, and no command starts one here"
+            raise draft.origin.problem(word.line, what, "give the whole of it: the command beside the args")
+        raise draft.origin.problem(word.line, f"{shown!r} stands where a model belongs", fix)
     if not word.text:
         what = "an empty word stands where the model belongs"
         raise draft.origin.problem(word.line, what, "set the name that it comes from where pytest runs")
@@ -158,6 +167,10 @@ def _known(draft: Draft, written: str, line: int) -> Flag:
     found = _abbreviated(draft, spelled, line)
     if found is not None:
         return found
+    if " " in written.strip() and (flag_of(canonical(written.split(maxsplit=1)[0])) is not None):
+        first, _, rest = written.strip().partition(" ")
+        what = f"{written!r} is one word, blank and all, and vLLM ends on it"
+        raise draft.origin.problem(line, what, f"write two words, or {first}={rest.strip()}")
     similar = flag_status(written).similar
     server = draft.server
     judged = covered(server["launcher"], server.get("image"), server.get("version"))

@@ -45,5 +45,5 @@ def _is_batch(origin: Origin) -> bool:
     if origin.shown.lower().endswith((".bat", ".cmd")):
         return True
     named = origin.shown.lower().endswith(".ps1")
-    batch = r"^\s*@?(?:echo off|setlocal|rem\b|set \"?\w+=)|\^[ \t]*$|%\w+%"
+    batch = r"^[ \t]*@?(?:echo off|setlocal|rem\b|set \"?\w+=)|\^[ \t]*$|%\w+%"
     return not named and re.search(batch, origin.text, re.MULTILINE | re.IGNORECASE) is not None

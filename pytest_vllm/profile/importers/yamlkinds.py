@@ -154,7 +154,8 @@ def _table(tables: list[Node], *, json: bool) -> str:
         found = next(fitting, "workflow" if jobs else "")
     if {"Config", "HostConfig"} <= keys:
         found = "inspect"
-    if not found and len(known) * 2 <= len(keys) and any(_is_service(one) for _, one in first.pairs):
+    services = [one for _, one in first.pairs if _is_service(one)]
+    if not found and len(known) * 2 <= len(keys) and len(services) * 2 >= len(keys):
         found = "service"
     return found or ("json" if json and not known else "config")
 

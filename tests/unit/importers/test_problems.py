@@ -19,7 +19,7 @@ FORMS = (
     "a recipe of the vLLM project, a recipe of spark-vllm-docker or sparkrun, a guide in Markdown, "
     "a PowerShell or batch script, a SkyPilot task, "
     "a dstack configuration, a GitHub workflow, a llama-swap configuration, "
-    "a Python program that starts vllm serve, or container:NAME"
+    "a Python program that starts vllm serve, a justfile, a Taskfile, a Procfile, or container:NAME"
 )
 VLLM = "image: vllm/vllm-openai:v0.32.0"
 
@@ -249,9 +249,9 @@ def test_an_unknown_kind() -> None:
 
     assert str(caught.value) == (
         "unknown kind 'composer'; did you mean 'compose'? "
-        "(one of ansible, cloud-init, compose, config, dockerfile, dstack, kubernetes, llama-swap, makefile, "
-        "markdown, powershell, python, recipe, shell, skypilot, spark-recipe, supervisord, systemd, "
-        "workflow)"
+        "(one of ansible, cloud-init, compose, config, dockerfile, dstack, just, kubernetes, llama-swap, "
+        "makefile, markdown, powershell, procfile, python, recipe, shell, skypilot, spark-recipe, "
+        "supervisord, systemd, taskfile, workflow)"
     )
 
 

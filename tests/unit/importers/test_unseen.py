@@ -40,7 +40,7 @@ def test_blanks_before_a_name_between_quotes() -> None:
             'vllm serve org/a --limit-mm-per-prompt {"image":2,"video":0}',
             "of which bash makes several words; put quotes around it",
         ),
-        ("IFS=, read -ra G <<< 0,1\nvllm serve org/a -tp ${#G[@]}", "$G is read when the script runs"),
+        ("IFS=, read -ra G < gpus\nvllm serve org/a -tp ${#G[@]}", "$G is read when the script runs"),
         ("TP=1; (( TP *= 2 ))\nvllm serve org/a -tp $TP", "$TP is worked out by (( … ))"),
         ("TP=1; let TP=2\nvllm serve org/a -tp $TP", "$TP is worked out by let"),
         ("declare -A P=([a]=8001)\nvllm serve org/a --port ${P[a]}", "$P is an array by names"),
@@ -103,7 +103,7 @@ def test_what_systemd_alone_knows(words: str, why: str) -> None:
             "an Apptainer or Sing",
         ),
         ("compose.yml", 'version: "2"\ninstances: {a: {run: {args: vllm serve}}}\n', "singularity-compose"),
-        ("Procfile", "web: vllm serve org/a\n", "Procfile"),
+        ("Procfile", "web: gunicorn app:app\n", "Procfile, of which no process starts vLLM"),
         ("a.yml", "- name: a\n  docker_container: {image: redis}\n", "Ansible"),
         (
             "a.sbatch",

@@ -7,11 +7,12 @@ from __future__ import annotations
 import http.server
 import json
 import threading
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_vllm.preflight.deployment import hardware_of
+from pytest_vllm.preflight.deployment import deployment_of, hardware_of
 from pytest_vllm.preflight.host import Gpu, Host
 from pytest_vllm.preflight.inspect import (
     accelerators,
@@ -191,6 +192,24 @@ def test_a_machine_without_such_devices_is_another(tmp_path: Path) -> None:
     overlay = "server.volumes = ['/there/is/none:/root/.cache/huggingface']\nhost = { accelerators = %s }"
     assert "cache.host-path-missing" in rules_of(found(overlay % "['nvidia']"))
     assert "cache.host-path-missing" not in rules_of(found(overlay % "[]"))
+
+
+@pytest.mark.parametrize(
+    ("server", "here"),
+    [
+        ("launcher = 'process'\nargs = { tensor-parallel-size = 2 }", False),
+        ("launcher = 'docker'\nimage = 'registry.example/vllm-ascend:1'", False),
+        ("launcher = 'process'\nargs = { device = 'cpu' }", True),
+        ("launcher = 'process'\nenv = { VLLM_CPU_KVCACHE_SPACE = '4' }", True),
+        ("launcher = 'docker'\nimage = 'registry.example/vllm-cpu:1'", True),
+    ],
+)
+def test_a_process_names_no_gpus_and_wants_some(server: str, here: bool, tmp_path: Path) -> None:
+    """A machine without accelerators is not the one that a vLLM is for, unless that runs on the CPU."""
+    profile = Profile.model_validate(tomllib.loads(f"[server]\nmodel = 'org/a'\n{server}\n"))
+
+    assert (deployment_of(profile, tmp_path, Host(accelerators=())).here is not None) is here
+    assert deployment_of(profile, tmp_path, Host(accelerators=("nvidia",))).here is not None
 
 
 @pytest.mark.parametrize(
