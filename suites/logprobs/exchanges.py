@@ -170,4 +170,4 @@ def logprobs_deep_read(server: Server, logprobs_deep: Recording) -> Request:
     said = logprobs_deep.ok["choices"][0].get("token_ids") or []
     only_if(said, "the server gives no token ids to read again")
     ids = [*logprobs_deep.request.json["prompt"], *said]
-    return server.completion(ids, max_tokens=1, logprobs=1, echo=True)
+    return server.completion(ids, max_tokens=1, logprobs=1, echo=True, prompt_logprobs=1)

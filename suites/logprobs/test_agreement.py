@@ -46,6 +46,14 @@ def test_deep(logprobs_deep: Recording, logprobs_deep_read: Recording, vllm_serv
     fault = apart(pairs, exact=vllm_server.simulated, factor=KERNELS)
 
     assert not fault, f"read behind {begin} tokens {fault} said"
+    told = logprobs_deep_read.ok["choices"][0].get("prompt_logprobs") or []
+    ids = logprobs_deep_read.request.json["prompt"]
+    rows = [
+        (row[str(id_)]["logprob"], score) for row, id_, score in zip(told, ids, read, strict=False) if row
+    ]
+    fault = apart(rows, exact=True)
+
+    assert not fault, f"as prompt_logprobs {fault} echoed"
 
 
 def _scores(answer: Recording) -> list[Any]:

@@ -79,8 +79,8 @@ def metrics_busy(server: Server) -> Request:
 
 @exchange("metrics.busy-first", crowd="busy")
 def metrics_busy_first(server: Server) -> Request:
-    """A token for a request beside it: once it is there, both have been computed for a while."""
-    return server.completion("Hello", max_tokens=1)
+    """Some tokens for a request beside it: once they are there, both have been computed for a while."""
+    return server.completion("Hello", max_tokens=16, ignore_eos=True)
 
 
 @exchange("metrics.busy-scrape", crowd="busy")

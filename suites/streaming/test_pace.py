@@ -16,8 +16,10 @@ NEEDS = ("stream", "completions")
 UNREAD = 0.25
 #: Streams that nothing runs beside; seconds of a gap that no step of an engine takes, and how much longer it
 #: is than is usual in its stream.
-ALONE = ("streaming.chat", "streaming.completion", "streaming.stop", "reasoning.plain-stream", "crowd.alone[")
+ALONE = ("streaming.chat", "streaming.completion", "streaming.flow")
 STILL, OFTEN = 1.5, 20
+#: Pieces of a stream that say nothing of its flow.
+FEW = 8
 
 
 @check("stream.pace.pieces", MUST, spec=SPEC, needs=NEEDS)
@@ -78,15 +80,13 @@ def test_few_chunks(streaming_completion: Recording) -> None:
     assert count <= TOKENS + 4, f"{count} chunks for {TOKENS} tokens"
 
 
-@check(
-    "stream.pace.flows", MUST, spec=SPEC, needs=NEEDS, family=PERFORMANCE, exchanges=("streaming.", "crowd.")
-)
+@check("stream.pace.flows", MUST, spec=SPEC, needs=NEEDS, family=PERFORMANCE, exchanges=("streaming.",))
 def test_flows(vllm_recordings: Recordings) -> None:
     """Streams that run alone do not each stand still for long in their middle."""
     routes: dict[str, list[tuple[str, float, float]]] = {}
-    for one in (one for one in vllm_recordings.of("") if one.key.startswith(ALONE)):
+    for one in (one for one in vllm_recordings.of("streaming.") if one.key.partition("[")[0] in ALONE):
         times = arrivals(one) if one.status == 200 and not one.failure else []
-        if len(times) > 3:
+        if len(times) > FEW:
             gaps = [later - earlier for earlier, later in pairwise(times)]
             routes.setdefault(one.request.path, []).append((one.key, max(gaps), median(gaps)))
     judged = {path: rows for path, rows in routes.items() if len(rows) > 1}
