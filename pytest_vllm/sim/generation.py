@@ -125,7 +125,8 @@ class _Chooser:
             return self.forced
         if self.allowed:
             wanted = next(source)
-            usable = [id_ for id_ in self.allowed if id_ not in barred | self.worded] or self.allowed
+            out = barred | self.worded | self.banned
+            usable = [id_ for id_ in self.allowed if id_ not in out] or self.allowed
             turn = (self.given - self.begin) % len(usable) if self.varies else 0
             return wanted if wanted in usable else usable[turn]
         wanted = next(source)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 #: A model that thinks has done so.
 BEGUN = "<think>\n</think>\n"
-#: Enough for any of the constraints, in tokens.
-ROOM = 32
+#: Enough for any of the constraints, in tokens, and for those of one word: what may be longest is sent first.
+ROOM, SMALL = 32, 11
 STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 LISTED: dict[str, Any] = {"logprobs": 4, "ignore_eos": True}
 #: Tokens of a long prompt, and what part of the context it may be.
@@ -31,8 +31,17 @@ COLOURS = "red green blue yellow black white brown orange purple grey"
 
 #: What is asked beside the prompt, by kind, given the tokens of two words.
 MASKS: dict[str, Fields] = {
-    "bias": lambda first, _: {"logit_bias": {str(first): 100}, "max_tokens": 6},
-    "allowed": lambda _, second: {"allowed_token_ids": [second], "max_tokens": 5, **STREAM},
+    "bias": lambda first, _: {"logit_bias": {str(first): 100}, "max_tokens": 6, **STREAM},
+    "against-first": lambda first, second: {
+        "allowed_token_ids": [first, second],
+        "logit_bias": {str(first): -100},
+        "max_tokens": 5,
+    },
+    "against-second": lambda first, second: {
+        "allowed_token_ids": [first, second],
+        "logit_bias": {str(second): -100},
+        "max_tokens": 5,
+    },
     "words": lambda first, second: {
         "allowed_token_ids": [first, second],
         "logit_bias": {str(first): 20},
@@ -55,20 +64,24 @@ ENDS: dict[str, Fields] = {
     },
     "stop": lambda _, __: {
         "structured_outputs": {"regex": "alpha beta gamma delta"},
-        "stop": ["gamma"],
+        "stop": ["zebra", "quagga", "okapi", "gamma"],
         "max_tokens": ROOM,
         **STREAM,
     },
 }
 FORMS: dict[str, Fields] = {
-    "choice": lambda _, __: {"structured_outputs": {"choice": ["pelican"]}, "max_tokens": ROOM},
+    "choice": lambda _, __: {"structured_outputs": {"choice": ["pelican"]}, "max_tokens": SMALL},
     "regex": lambda _, __: {
         "structured_outputs": {"regex": "stork 17"},
         "temperature": 1.0,
         "n": 2,
         "max_tokens": ROOM,
     },
-    "json": lambda _, __: {"structured_outputs": {"json": {"enum": ["crane"]}}, "max_tokens": ROOM, **STREAM},
+    "json": lambda _, __: {
+        "structured_outputs": {"json": {"enum": ["crane"]}},
+        "max_tokens": SMALL,
+        **STREAM,
+    },
 }
 PENALTIES: dict[str, Fields] = {
     "frequency": lambda first, second: {
@@ -91,8 +104,8 @@ NARROWED: dict[str, Fields] = {
 }
 SCORED: dict[str, Fields] = {
     "greedy": lambda _, __: {**LISTED, "max_tokens": 8},
-    "prompt": lambda _, __: {"prompt_logprobs": 1, "logprobs": 1, "echo": True, "max_tokens": 1},
-    "chat": lambda _, __: {"logprobs": True, "top_logprobs": 4, "max_tokens": 8},
+    "prompt": lambda _, __: {"prompt_logprobs": 2, "logprobs": 1, "echo": True, "max_tokens": 1},
+    "chat": lambda _, __: {"logprobs": True, "top_logprobs": 4, "prompt_logprobs": 3, "max_tokens": 8},
     "long": lambda _, __: {**LISTED, "max_tokens": 6},
 }
 DRAWN: dict[str, Fields] = {

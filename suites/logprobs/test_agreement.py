@@ -48,9 +48,8 @@ def test_deep(logprobs_deep: Recording, logprobs_deep_read: Recording, vllm_serv
     assert not fault, f"read behind {begin} tokens {fault} said"
     told = logprobs_deep_read.ok["choices"][0].get("prompt_logprobs") or []
     ids = logprobs_deep_read.request.json["prompt"]
-    rows = [
-        (row[str(id_)]["logprob"], score) for row, id_, score in zip(told, ids, read, strict=False) if row
-    ]
+    entries = [(row or {}).get(str(id_)) for row, id_ in zip(told, ids, strict=False)]
+    rows = [(entry["logprob"], score) for entry, score in zip(entries, read, strict=False) if entry]
     fault = apart(rows, exact=True)
 
     assert not fault, f"as prompt_logprobs {fault} echoed"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
 from ..logprobs.drift import apart  # noqa: TID252 - suites lie together
-from .answers import CHAT, COMPLETIONS, answers
+from .answers import CHAT, COMPLETIONS, RESPONSES, answers
 from .apis import BY_ID
-from .likeness import plain
+from .likeness import as_chat, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ SHAPES = (
 TORN = "\ufffd"
 
 
-@check("oracle.same.scores", MUST, spec=SPEC, needs=["logprobs"], exchanges=["*"])
+@check("oracle.same.scores", MUST, spec=SPEC, needs=["logprobs"], exchanges=["oracle.response-listed", "*"])
 def test_scores(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """A token has the same log probability in each answer to the same prompt, rounding aside."""
     only_if(vllm_server.at_least("0.10.2"), "before 0.10.2 log probabilities may be those of what was drawn")
@@ -57,13 +57,14 @@ def _groups(said: Sequence[Answer], model: str) -> Iterator[list[Answer]]:
     found: defaultdict[str, list[Answer]] = defaultdict(list)
     for one in said:
         if _scored(one) and one.asked.get("model") == model:
-            kept = {name: value for name, value in plain(one.asked).items() if name in SHAPES}
-            found[json.dumps([one.path, kept], sort_keys=True)].append(one)
+            path, asked = as_chat(one.path, one.asked)
+            kept = {name: value for name, value in plain(asked).items() if name in SHAPES}
+            found[json.dumps([path, kept], sort_keys=True)].append(one)
     yield from (group for group in found.values() if len(group) > 1)
 
 
 def _scored(one: Answer) -> bool:
-    return one.path in (CHAT, COMPLETIONS) and bool(one.choices and one.choices[0].tokens)
+    return one.path in (CHAT, COMPLETIONS, RESPONSES) and bool(one.choices and one.choices[0].tokens)
 
 
 def _against_the_first(group: Sequence[Answer]) -> Iterator[tuple[Answer, Answer]]:
