@@ -29,9 +29,13 @@ LONG, PART = 1800, 0.5
 SEEDED = ["Red is", "Two and two are", "At sea there", "My dog likes"]
 COLOURS = "red green blue yellow black white brown orange purple grey"
 
-#: What is asked beside the prompt, by kind, given the tokens of two words.
+#: What is asked beside the prompt, by kind, given the tokens of two words. Of several values the last counts.
 MASKS: dict[str, Fields] = {
-    "bias": lambda first, _: {"logit_bias": {str(first): 100}, "max_tokens": 6, **STREAM},
+    "bias": lambda first, second: {
+        "logit_bias": {str(second): -1, str(first): 100},
+        "max_tokens": 6,
+        **STREAM,
+    },
     "against-first": lambda first, second: {
         "allowed_token_ids": [first, second],
         "logit_bias": {str(first): -100},
@@ -45,7 +49,7 @@ MASKS: dict[str, Fields] = {
     "words": lambda first, second: {
         "allowed_token_ids": [first, second],
         "logit_bias": {str(first): 20},
-        "bad_words": [" hello", "hello"],
+        "bad_words": ["zebra", " hello", "hello"],
         "max_tokens": 7,
     },
 }
@@ -56,9 +60,9 @@ ENDS: dict[str, Fields] = {
         "min_tokens": 4,
         "max_tokens": 9,
     },
-    "stop-id": lambda _, second: {
+    "stop-id": lambda first, second: {
         "logit_bias": {str(second): 100},
-        "stop_token_ids": [second],
+        "stop_token_ids": [first, second],
         "max_tokens": 8,
         **STREAM,
     },
@@ -127,6 +131,8 @@ TEXTS = {
 }
 #: Tokens of an answer, where its limit does not say how many.
 TOKENS = {"least": 5, "stop-id": 1}
+#: What is asked over chat, where no thinking comes before the answer: all else is over completions.
+OVER_CHAT = ("least",)
 #: What stands in the crowd with a long prompt; all others are in the one of short prompts. What has a seed
 #: is kept from long prompts: a seeded prompt that is read in two steps ends the engine of vLLM on a CPU.
 BESIDE_LONG = ("long", "greedy", "chat", "prompt", "bias", "choice")
@@ -144,7 +150,7 @@ def asked(server: Server, kind: str, colours: list[int], first: int, second: int
     """
     _able(server, kind)
     body = KINDS[kind](first, second)
-    if kind == "chat":
+    if kind == "chat" or (kind in OVER_CHAT and server.can("chat") and not server.can("reasoning")):
         return server.chat("Which birds live at the sea?", expect=None, **body)
     prompt: Any = f"{BEGUN}The {kind} of herons is seen by the sea, where"
     if kind == "long":

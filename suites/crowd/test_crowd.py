@@ -29,15 +29,30 @@ SAME, DRIFT = 1e-3, 0.5
 SHED = (429, 503)
 
 
+@check("crowd.alone", MUST, spec=MIXED, needs=NEEDS, exchanges=[f"{ALONE}["])
+def test_alone(vllm_recordings: Recordings) -> None:
+    """Each of the unlike requests gets by itself what only it can get."""
+    judged = [one for one in vllm_recordings.of(f"{ALONE}[") if one.status == 200]
+    only_if(judged, "none of these requests was answered: this server refuses them")
+    wrong = []
+    for one in judged:
+        kind, answer = kind_of(one.key), answer_of(one)
+        need(answer, f"{one.key} cannot be read: {one.text[:80]}")
+        faults = [_inexact] if kind in (MASKS | ENDS | FORMS) else [_unlikely] if kind in NARROWED else []
+        wrong += [f"{kind}: {fault}" for of in faults if answer and (fault := of(kind, answer))]
+
+    assert not wrong, listed(wrong)
+
+
 @check("crowd.masks", MUST, spec=MIXED, needs=NEEDS, exchanges=EXCHANGES)
 def test_masks(vllm_recordings: Recordings) -> None:
-    """Biases, allowed tokens and bad words bind their own request beside unlike ones."""
+    """Biases, allowed tokens and bad words bind their request beside unlike ones."""
     _judge(vllm_recordings, MASKS, _inexact)
 
 
 @check("crowd.ends", MUST, spec=MIXED, needs=NEEDS, exchanges=EXCHANGES)
 def test_ends(vllm_recordings: Recordings) -> None:
-    """A request ends where it said, by string, id or least number, beside unlike ones."""
+    """A request ends where it said, by string, id or number, beside unlike ones."""
     _judge(vllm_recordings, ENDS, _inexact)
 
 
@@ -73,7 +88,7 @@ def test_answers(vllm_recordings: Recordings) -> None:
 
 @check("crowd.scores", MUST, spec=SCORES, needs=(*NEEDS, "logprobs"), exchanges=EXCHANGES)
 def test_scores(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """Log probabilities are the same alone and beside unlike requests, but for rounding."""
+    """Scores are the same alone and beside unlike requests, but for rounding."""
     apart = {}
     for one, alone in _pairs(vllm_recordings, SCORED):
         both = list(_shared(one, alone))
@@ -101,7 +116,7 @@ def test_reports(vllm_recordings: Recordings) -> None:
 def test_seeds(
     vllm_recordings: Recordings, completions_seed_first: Recording, completions_seed_again: Recording
 ) -> None:
-    """Half of the texts at least that a seed draws alone it draws beside requests without one."""
+    """Half of the texts that a seed draws alone it draws beside others, at least."""
     first, again = (answer_of(one) for one in (completions_seed_first, completions_seed_again))
     need(first and again and _begun(first) == _begun(again), "a seed repeats nothing when it is asked twice")
     wrong = []

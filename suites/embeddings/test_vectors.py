@@ -88,7 +88,7 @@ def test_base64_batch(embeddings_batch: Recording, embeddings_batch_base64: Reco
 
 @check("embeddings.pooled.same", MUST, spec=POOLED, needs=NEEDS)
 def test_pooled(embeddings_batch: Recording, embeddings_pooled: Recording) -> None:
-    """`/pooling` gives each text of a batch the direction that `/v1/embeddings` gives it."""
+    """`/pooling` gives texts the direction that `/v1/embeddings` gives them."""
     embeddings_pooled.answered()
     only_if(embeddings_pooled.status not in (400, 404), f"refused: {embeddings_pooled.text[:120]}")
     found = {row.get("index"): row.get("data") for row in rows(embeddings_pooled)}

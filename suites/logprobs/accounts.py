@@ -94,4 +94,5 @@ def foreign(one: Recording, rows: list[Row | None]) -> str:
 
 
 def _letters(text: str) -> str:
-    return "".join(text.split()).casefold()
+    """Without blanks, however a vocabulary writes them, and without case."""
+    return "".join(text.replace("\u2581", " ").replace("\u0120", " ").split()).casefold()

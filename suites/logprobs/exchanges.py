@@ -17,7 +17,7 @@ MOST = 20
 #: Letters of two, three and four bytes, most of which no vocabulary holds as one token.
 LETTERS = "naïve żółć 東京 😀 नम"
 #: Tokens of a long prompt at most, and those beyond the step that it begins in.
-DEEP, PAST = 2400, 80
+DEEP, PAST = 2200, 80
 #: More than a block of the cache, for any tokenizer.
 LONGER = " ".join(f"Chapter {number}: the river rose again in spring." for number in range(1, 9))
 

@@ -17,7 +17,7 @@ KERNELS = 0.06
 
 @check("logprobs.routes.agree", MUST, spec=ROUTES, needs=[*NEEDS, "chat", "tokenize"])
 def test_routes(logprobs_chat: Recording, logprobs_rendered: Recording, vllm_server: Server) -> None:
-    """A chat's tokens and candidates are as likely as over completions of the same prompt."""
+    """A chat's tokens are as likely as over completions of the same prompt."""
     rows = (logprobs_chat.ok["choices"][0].get("logprobs") or {}).get("content") or []
     told = [
         (row["token"], {top["token"]: top["logprob"] for top in [row, *row["top_logprobs"]]}) for row in rows

@@ -97,7 +97,7 @@ def test_own(vllm_recordings: Recordings) -> None:
 
 @check("logprobs.every.ranks", MUST, spec="vllm:serving/openai_compatible_server/", exchanges=["*"])
 def test_ranks(vllm_recordings: Recordings) -> None:
-    """Of the tokens of a prompt and their candidates the likelier has the lower rank."""
+    """Of the candidates for a prompt's token the likelier has the lower rank."""
     rows = [
         (one.key, row) for one in _listing(vllm_recordings) for row in read_rows(one) if row and len(row) > 1
     ]
@@ -109,7 +109,7 @@ def test_ranks(vllm_recordings: Recordings) -> None:
 
 @check("logprobs.every.prompt", MUST, spec="vllm:serving/openai_compatible_server/", exchanges=["*"])
 def test_prompt(vllm_recordings: Recordings) -> None:
-    """Log probabilities of a prompt are of each of its tokens, and of no other prompt's."""
+    """A prompt's log probabilities are of each of its tokens, and of no other's."""
     found = [(one, rows) for one in _listing(vllm_recordings) for rows in read_lists(one)]
     only_if(found, "no answer lists the tokens of its prompt")
     wrong = [f"{one.key}: {fault}" for one, rows in found if (fault := foreign(one, rows))]

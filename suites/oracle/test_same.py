@@ -48,7 +48,7 @@ def test_text(vllm_recordings: Recordings, vllm_server: Server) -> None:
 
 @check("oracle.same.prompt", MUST, spec="openai:chat/object#usage", exchanges=["usage.ruled", "*"])
 def test_prompt(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """The same request is billed the same prompt each time, cached or not, over any route."""
+    """The same request is billed the same prompt each time, over any route."""
     own = any(vllm_server.args.get(name) in HARMONY for name in ("tool-call-parser", "reasoning-parser"))
     alike = groups if own else across
     told = [

@@ -33,7 +33,7 @@ TORN = "\ufffd"
 
 @check("oracle.same.scores", MUST, spec=SPEC, needs=["logprobs"], exchanges=["oracle.response-listed", "*"])
 def test_scores(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """A token has the same log probability in each answer to the same prompt, rounding aside."""
+    """A token is as likely in each answer to the same prompt, rounding aside."""
     only_if(vllm_server.at_least("0.10.2"), "before 0.10.2 log probabilities may be those of what was drawn")
     mode = str(vllm_server.args.get("logprobs-mode") or "raw")
     only_if(mode.startswith("raw"), f"--logprobs-mode {mode} gives those of what was drawn")

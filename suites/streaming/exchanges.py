@@ -39,6 +39,14 @@ flowing = cases(
         for number in (1, 2)
     ],
 )
+seeded = cases(
+    "seeded",
+    [
+        {"id": f"{route}-{name}", "chat": route == "chat", "stream": name == "stream"}
+        for route in ("chat", "completion")
+        for name in ("whole", "again", "stream")
+    ],
+)
 nonce = cases("nonce", [{"id": name, "text": name} for name in NONCES])
 
 #: Token ids that any vocabulary of 1,200 entries has and that are neither bytes nor special tokens.
@@ -253,3 +261,12 @@ def streaming_flow(server: Server, flowing: Case) -> Request:
     """A longer stream that nothing runs beside."""
     ask = server.chat if flowing["chat"] else server.completion
     return ask(flowing["text"], max_tokens=2 * TOKENS, ignore_eos=True, stream=True)
+
+
+@exchange("streaming.seeded", alone=True)
+def streaming_seeded(server: Server, seeded: Case) -> Request:
+    """A text that a seed draws, whole twice and streamed."""
+    ask, said = (server.chat, QUESTION) if seeded["chat"] else (server.completion, PROMPT)
+    streams = {"stream": True} if seeded["stream"] else {}
+    drawn: dict[str, Any] = {"temperature": 1.2, "top_p": 1.0, "seed": 4711, "ignore_eos": True}
+    return ask(said, max_tokens=FEW, **drawn, **streams)

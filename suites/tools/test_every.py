@@ -26,7 +26,7 @@ EDGES = ("scripted.", "tools.marked", "tools.odd")
 
 @check("tools.every.ids", MUST, spec=SPEC, exchanges=["*"])
 def test_ids(vllm_recordings: Recordings) -> None:
-    """Every call has an id, and no two calls of an answer share one: a result belongs to one call."""
+    """Every call has an id, and no two calls of an answer share one."""
     plain = [one for one in vllm_recordings.of("") if _is_plain(one.key)]
     told = [(one.key, ids) for one in plain for ids in _ids(one) if ids]
     only_if(told, "no answer of this run held a call")

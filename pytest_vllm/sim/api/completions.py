@@ -195,7 +195,7 @@ class CompletionRequest:
         if not self.only_echo:
             rows += [(output.ids, position) for position in range(begin, end)]
         made: Body = {"text_offset": [], "token_logprobs": [], "tokens": [], "top_logprobs": []}
-        texts = {id(ids): tokens.pieces(ids, skip_specials=False) for ids, _ in rows}
+        texts = {id(ids): tokens.pieces(ids, skip_specials=False) for ids in (prompt, output.ids)}
         for ids, position in rows:
             text = texts[id(ids)][position]
             if self.as_ids:

@@ -227,3 +227,19 @@ def against_ignored(body: Any, path: str) -> Any:
         return body
     kept = {token: bias for token, bias in biases.items() if not -100 <= bias < 0}
     return {**body, "logit_bias": kept}
+
+
+@defect("stream.seed-lost", on="body", paths=(CHAT,), area="streaming", catches=["stream.parity.seeded"])
+def seed_lost(body: Any, path: str) -> Any:
+    """A seed is ignored in streams of chat."""
+    del path
+    streams = isinstance(body, dict) and body.get("stream")
+    return {name: value for name, value in body.items() if name != "seed"} if streams else body
+
+
+@defect("crowd.first-alone", on="body", paths=(COMPLETIONS,), catches=["crowd.alone"])
+def first_alone(body: Any, path: str) -> Any:
+    """Of several tokens that stop an answer the first alone does."""
+    del path
+    found = body.get("stop_token_ids") if isinstance(body, dict) else None
+    return {**body, "stop_token_ids": found[:1]} if isinstance(found, list) else body
