@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
-from ..logprobs.drift import apart  # noqa: TID252 - suites lie together
 from .answers import CHAT, COMPLETIONS, RESPONSES, answers
 from .apis import BY_ID
+from .drift import apart
 from .likeness import as_chat, plain
 
 if TYPE_CHECKING:

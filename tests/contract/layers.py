@@ -103,7 +103,21 @@ PARTS, EDGES = 20, 90
 #: Suite -> the suites that it is made of; every other one stands alone. Exploring has no oracles of its own;
 #: what a suite holds every answer of a run to, it reads as the oracles read it.
 BETWEEN_SUITES: dict[str, tuple[str, ...]] = dict.fromkeys(
-    (f"suites.{area}" for area in ("cache", "explore", "logprobs", "sizes", "structured", "tools", "usage")),
+    (
+        f"suites.{area}"
+        for area in (
+            "cache",
+            "crowd",
+            "explore",
+            "logprobs",
+            "messages",
+            "sizes",
+            "streaming",
+            "structured",
+            "tools",
+            "usage",
+        )
+    ),  # fmt: skip
     ("suites.oracle",),
 )
 

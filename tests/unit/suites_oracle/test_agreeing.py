@@ -10,7 +10,7 @@ import pytest
 from pytest_vllm.wire.recording import Recording, Request
 from suites.crowd.kinds import exact
 from suites.logprobs.accounts import both, foreign, misplaced
-from suites.logprobs.drift import apart
+from suites.oracle.drift import apart
 from suites.tools.test_every import test_ids as ids_told
 from suites.usage.test_every import test_thought as thought_told
 from tests.unit.judging import Played
