@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, Recording, Recordings, Server, check, listed, need, observe, only_if
+from pytest_vllm import MUST, Recording, Recordings, Server, check, error_in, listed, need, observe, only_if
 
 from ..oracle.answers import Answer, answer_of  # noqa: TID252 - suites lie together
 from ..oracle.ties import excuse  # noqa: TID252 - suites lie together
@@ -32,7 +32,7 @@ SHED = (429, 503)
 @check("crowd.alone", MUST, spec=MIXED, needs=NEEDS, exchanges=[f"{ALONE}["])
 def test_alone(vllm_recordings: Recordings) -> None:
     """Each of the unlike requests gets by itself what only it can get."""
-    judged = [one for one in vllm_recordings.of(f"{ALONE}[") if one.status == 200]
+    judged = [one for one in vllm_recordings.of(f"{ALONE}[") if one.status == 200 and not _refused(one)]
     only_if(judged, "none of these requests was answered: this server refuses them")
     wrong = []
     for one in judged:
@@ -153,7 +153,7 @@ def _pairs(recordings: Recordings, kinds: Iterable[str]) -> Iterator[tuple[Answe
     found = False
     for kind in kinds:
         alone = recordings.get(f"{ALONE}[{kind}]")
-        if alone.status is None or alone.status == 400:
+        if alone.status is None or _refused(alone):
             continue
         told = answer_of(alone)
         need(told, f"{alone.key} cannot be read: {alone.status} {alone.text[:80]}")
@@ -165,6 +165,13 @@ def _pairs(recordings: Recordings, kinds: Iterable[str]) -> Iterator[tuple[Answe
             found = True
             yield answer, told  # type: ignore[misc]
     only_if(found, "none of these requests was answered: this server refuses them")
+
+
+def _refused(one: Recording) -> bool:
+    """Whether a server says that it does not do this, in a stream perhaps by its first event."""
+    if one.status != 200:
+        return one.status == 400
+    return one.request.streams and any(error_in(part) for part in one.bodies)
 
 
 def _beside(recordings: Recordings, kind: str) -> list[Recording]:

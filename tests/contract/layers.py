@@ -117,7 +117,7 @@ BETWEEN_SUITES: dict[str, tuple[str, ...]] = dict.fromkeys(
             "tools",
             "usage",
         )
-    ),  # fmt: skip
+    ),
     ("suites.oracle",),
 )
 
