@@ -43,6 +43,7 @@ class ExchangeSpec:
         first: sent before anything else is generated, and only where this run started the server.
         anyway: sent although the server lacks what the request needs: its refusal is what is judged.
         spread: sent between the others, early and late alike, instead of where its length puts it.
+        crowd: sent at the same moment as all others of the crowd of this name, and beside nothing else.
         afterwards: `build` takes what was `recorded`, all of it, and gives the requests that follow from it.
         explores: `build` gives an `Exploration` instead of a request: "drawn" at random, or "known" failures.
         program: somebody's client performs it, in a process of its own; the request says which and how.
@@ -58,6 +59,7 @@ class ExchangeSpec:
     first: bool = False
     anyway: bool = False
     spread: bool = False
+    crowd: str = ""
     afterwards: bool = False
     explores: str = ""
     program: bool = False
@@ -99,6 +101,7 @@ def declared(
     first: bool = False,
     anyway: bool = False,
     spread: bool = False,
+    crowd: str = "",
     afterwards: bool = False,
     explores: str = "",
     program: bool = False,
@@ -126,6 +129,7 @@ def declared(
         first,
         anyway,
         spread,
+        crowd,
         afterwards,
         explores,
         program,

@@ -77,6 +77,7 @@ def exchange(
     first: bool = False,
     anyway: bool = False,
     spread: bool = False,
+    crowd: str = "",
     afterwards: bool = False,
     explores: str = "",
     program: bool = False,
@@ -84,8 +85,8 @@ def exchange(
     """Declare an exchange; the decorated name becomes a pytest fixture that gives its Recording.
 
     An exchange is a function from the server (and earlier recordings) to a Request. Parameters named like
-    other exchanges are its dependencies: it is built and sent once those have been recorded. One that is
-    asked `afterwards` takes `recorded`, every recording so far, and gives any number of requests; each is
+    other exchanges are its dependencies: it is built and sent once those have been recorded. Those of one
+    `crowd` are sent at the same moment, and beside nothing else. One that is asked `afterwards` takes `recorded`, every recording so far, and gives any number of requests; each is
     recorded once, under the exchange's id with a checksum of the request in brackets. One that `explores`
     gives an `Exploration`, and no request. One that is a
     `program` is performed by somebody's client (`run/clients.py`).
@@ -101,6 +102,7 @@ def exchange(
             first=first,
             anyway=anyway,
             spread=spread,
+            crowd=crowd,
             afterwards=afterwards,
             explores=explores,
             program=program,

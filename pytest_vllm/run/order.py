@@ -12,19 +12,29 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.recording import Request
 
 
-def stages(plan: Sequence[Planned], recorded: Iterable[str] = ()) -> tuple[list[Planned], list[Planned]]:
-    """The plan in two parts: what may run together, and after it, in order, what runs one by one.
+def stages(
+    plan: Sequence[Planned], recorded: Iterable[str] = ()
+) -> tuple[list[Planned], list[list[Planned]], list[Planned]]:
+    """The plan in three parts: what may run together, crowds, and after them, in order, what runs one by one.
 
-    An exchange that comes after one of the second part belongs there too.
+    An exchange that comes after one that runs by itself does so too, and so does one that comes after one of
+    a crowd.
 
     Raises ValueError when keys repeat, the plan has a cycle, or a dependency is neither planned nor recorded.
     """
     ordered = _ordered(plan, set(recorded))
     late: set[str] = set()
+    crowded: dict[str, str] = {}
     for planned in ordered:
         if planned.spec.alone or planned.spec.metrics or late.intersection(planned.after.values()):
             late.add(planned.key)
-    return [p for p in ordered if p.key not in late], [p for p in ordered if p.key in late]
+        elif planned.spec.crowd:
+            crowded[planned.key] = planned.spec.crowd
+        elif crowded.keys() & set(planned.after.values()):
+            late.add(planned.key)
+    crowds = {name: [p for p in ordered if crowded.get(p.key) == name] for name in crowded.values()}
+    first = [p for p in ordered if p.key not in late and p.key not in crowded]
+    return first, list(crowds.values()), [p for p in ordered if p.key in late]
 
 
 class Queue:

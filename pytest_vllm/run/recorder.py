@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_vllm.declare.raised import raised_at
@@ -54,8 +55,8 @@ async def record_all(
 ) -> RecordingReport:
     """Record the plan.
 
-    Dependencies come first, longest chains before short ones, long answers before short ones; exchanges that
-    want the server for themselves come last, one by one. What cannot be sent is recorded too, with the reason
+    Dependencies come first, longest chains before short ones, long answers before short ones; then each crowd
+    at once; exchanges that want the server for themselves come last, one by one. What cannot be sent is recorded too, with the reason
     as its error.
 
     Args:
@@ -75,7 +76,7 @@ async def record_all(
 
     Raises ValueError when the plan has a cycle or names a dependency that nobody recorded.
     """
-    together, one_by_one = stages(plan, store.keys())
+    together, crowds, one_by_one = stages(plan, store.keys())
     recorder = _Recorder(
         server=server,
         client=client,
@@ -94,7 +95,8 @@ async def record_all(
         try:
             if any(planned.spec.metrics for planned in one_by_one):
                 recorder.first_scrape = await recorder.scraper.scrape()
-            await recorder.together(together, watching)
+            for some in (together, *crowds):
+                await recorder.together(some, watching)
             middle = time.perf_counter()
             for planned in one_by_one:
                 await recorder.alone(planned, watching)
@@ -102,7 +104,9 @@ async def record_all(
             watching.cancel()
             await recorder.vigil.over(cancel=True)
         recorder.explain()
-    return recorder.report(together, one_by_one, middle - began, time.perf_counter() - middle)
+    return recorder.report(
+        [*together, *chain.from_iterable(crowds)], one_by_one, middle - began, time.perf_counter() - middle
+    )
 
 
 @dataclass

@@ -125,7 +125,8 @@ class _Chooser:
             return self.forced
         if self.allowed:
             wanted = next(source)
-            usable = [id_ for id_ in self.allowed if id_ not in barred | self.worded] or self.allowed
+            out = barred | self.worded | self.banned
+            usable = [id_ for id_ in self.allowed if id_ not in out] or self.allowed
             turn = (self.given - self.begin) % len(usable) if self.varies else 0
             return wanted if wanted in usable else usable[turn]
         wanted = next(source)
@@ -172,13 +173,19 @@ def _first_stop(text: str, checked: int, sampling: Sampling) -> tuple[int, str] 
     return None
 
 
+def behind(prompt: list[int], ids: list[int]) -> tuple[list[int], int]:
+    """The ids of an answer behind the last one of its prompt, and the place at which the answer begins."""
+    return [*prompt[-1:], *ids], len(prompt[-1:])
+
+
 def logprobs(
     ids: list[int], position: int, number: int, tokens: Tokenizer, settings: Settings
 ) -> dict[int, Any]:
     """Log probabilities at one position, {id: (logprob, rank)}: the chosen token first, `number` in all.
 
     Deterministic, at most zero, and the probabilities of the candidates stay below one; logits where the
-    server was told so.
+    server was told so. A token is as likely in an answer as in a prompt that holds that answer: `ids` of an
+    answer begin with the prompt's last one (`behind`).
     """
     found = _chances(ids, position, number, tokens, settings.seed)
     if not str(settings.args.get("logprobs_mode")).endswith("_logits"):
@@ -189,7 +196,7 @@ def logprobs(
 def _chances(ids: list[int], position: int, number: int, tokens: Tokenizer, seed: int) -> dict[int, Any]:
     chosen = ids[position]
     rng = random.Random(  # noqa: S311 - repeatable, not secret
-        f"{seed}/{position}/{chosen}/{ids[position - 1] if position else -1}"
+        f"{seed}/{chosen}/{ids[position - 1] if position else -1}"
     )
     best = 0.55 + 0.44 * rng.random()
     found = {chosen: (round(math.log(best), 6), 1)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, check, need, only_if, parting, text_of
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, need, only_if, parting, text_of
 
 from .exchanges import BEAMS, CROWD
 
@@ -35,6 +35,23 @@ def test_logit_bias(completions_bias_to_first: Recording, completions_bias_to_se
     assert len(set(first)) == 1, f"biased to one token, generated were {first}"
     assert len(set(second)) == 1, f"biased to one token, generated were {second}"
     assert first != second, f"biased either way, generated were {first}"
+
+
+@check(
+    "completions.logit-bias.against",
+    MUST,
+    spec=f"{CREATE}#logit_bias",
+    needs=FORCED,
+    exchanges=["crowd.alone["],
+)
+def test_logit_bias_against(vllm_recordings: Recordings) -> None:
+    """Of two allowed tokens the one is drawn that no bias of -100 is against."""
+    first, second = (vllm_recordings.get(f"crowd.alone[against-{one}]") for one in ("first", "second"))
+    only_if(400 not in (first.status, second.status), "the server refuses biases or allowed tokens")
+
+    assert _text(first) != _text(second), (
+        f"biased against one token and the other: {_text(first)!r} each time"
+    )
 
 
 @check("completions.frequency-penalty", MUST, spec=f"{CREATE}#frequency_penalty", needs=FORCED)
@@ -75,6 +92,8 @@ def test_bad_words(
 @check("completions.narrowing", MUST, spec=VLLM, needs=["completions", "logprobs"])
 def test_narrowing(narrowing: Case, completions_narrowed: Recording) -> None:
     """What leaves only the best token outdoes any temperature, or is refused by name."""
+    many = completions_narrowed.status == 400 and "sample logprobs" in completions_narrowed.text
+    only_if(not many, f"it gives fewer candidates: {completions_narrowed.text[:120]}")
     if _refused(completions_narrowed, *narrowing["params"]):
         return
     found = completions_narrowed.ok["choices"][0]["logprobs"]

@@ -87,6 +87,18 @@ def embeddings_base64(server: Server) -> Request:
     return embed(server, [SHORT, OTHER], encoding_format="base64")
 
 
+@exchange("embeddings.batch-base64")
+def embeddings_batch_base64(server: Server) -> Request:
+    """The six texts of unequal lengths, their vectors as base64."""
+    return embed(server, list(TEXTS), encoding_format="base64")
+
+
+@exchange("embeddings.pooled")
+def embeddings_pooled(server: Server) -> Request:
+    """The six texts over the route that gives what the pooler makes; not every server has it."""
+    return server.post("/pooling", {"input": list(TEXTS), "encoding_format": "float"}, expect=None)
+
+
 @exchange("embeddings.two")
 def embeddings_two(server: Server) -> Request:
     """The same two as numbers."""

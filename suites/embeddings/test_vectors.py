@@ -77,6 +77,35 @@ def test_same_in_batch(embedded_text: Case, embeddings_text: Recording, embeddin
     assert cosine >= SAME, f"cosine is {cosine:.4f} between {embedded_text.id} alone and in a batch"
 
 
+@check("embeddings.base64.batch", MUST, spec=SPEC, needs=NEEDS)
+def test_base64_batch(embeddings_batch: Recording, embeddings_batch_base64: Recording) -> None:
+    """The vectors of a batch as base64 are those that it has as numbers."""
+    plain, coded = (numbered(one, len(TEXTS)) for one in (embeddings_batch, embeddings_batch_base64))
+    wrong = [f"text {at}: {near:.4f}" for at, near in enumerate(map(likeness, plain, coded)) if near < SAME]
+
+    assert not wrong, f"cosines: {listed(wrong)}"
+
+
+@check("embeddings.pooled.same", MUST, spec=POOLED, needs=NEEDS)
+def test_pooled(embeddings_batch: Recording, embeddings_pooled: Recording) -> None:
+    """`/pooling` gives texts the direction that `/v1/embeddings` gives them."""
+    embeddings_pooled.answered()
+    only_if(embeddings_pooled.status not in (400, 404), f"refused: {embeddings_pooled.text[:120]}")
+    found = {row.get("index"): row.get("data") for row in rows(embeddings_pooled)}
+    plain = numbered(embeddings_batch, len(TEXTS))
+    only_if(
+        not any(isinstance(row, list) and row and isinstance(row[0], list) for row in found.values()),
+        "this server pools each token by itself",
+    )
+    wrong = [
+        f"text {at}: {near:.4f}"
+        for at, one in enumerate(plain)
+        if (near := likeness(one, vector({"embedding": found.get(at)}))) < SAME
+    ]
+
+    assert not wrong, f"cosines: {listed(wrong)}"
+
+
 #: Where the texts of the batch with long ones stand in it, and in the batch without.
 MIXED = {SHORT: (0, 0), OTHER: (2, 2), LIKE: (5, 5), LETTERS: (8, 3)}
 

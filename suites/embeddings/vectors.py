@@ -20,7 +20,7 @@ def answers(recordings: Recordings) -> list[Recording]:
     return [
         r
         for r in recordings.of("embeddings.")
-        if r.request.path == "/v1/embeddings" and r.status == 200 and r.key != "embeddings.base64"
+        if r.request.path == "/v1/embeddings" and r.status == 200 and not r.key.endswith("base64")
     ]
 
 

@@ -16,6 +16,8 @@ UNPENALISED: dict[str, Any] = {"repetition_penalty": 1.0, "presence_penalty": 0,
 MOST = 20
 #: Letters of two, three and four bytes, most of which no vocabulary holds as one token.
 LETTERS = "naïve żółć 東京 😀 नम"
+#: Tokens of a long prompt at most, and those beyond the step that it begins in.
+DEEP, PAST = 2200, 80
 #: More than a block of the cache, for any tokenizer.
 LONGER = " ".join(f"Chapter {number}: the river rose again in spring." for number in range(1, 9))
 
@@ -142,3 +144,30 @@ def logprobs_read_again(server: Server, logprobs_read: Recording) -> Request:
     """The same once more, with another end."""
     del logprobs_read
     return server.completion(f"{LONGER} A heron waits.", max_tokens=1, prompt_logprobs=0)
+
+
+@exchange("logprobs.rendered", alone=True)
+def logprobs_rendered(server: Server, tokenize_chat: Recording) -> Request:
+    """The question as the chat template renders it, gone on with over completions."""
+    ids = tokenize_chat.ok["tokens"]
+    return server.completion(ids, max_tokens=12, logprobs=3, return_token_ids=True, **UNPENALISED)
+
+
+@exchange("logprobs.deep", alone=True)
+def logprobs_deep(server: Server, tokenize_opening_bare: Recording, canary_colours: Recording) -> Request:
+    """A text drawn behind a prompt that is read in more than one step, as far as that is affordable."""
+    step, room = str(server.args.get("max-num-batched-tokens")), server.max_model_len or DEEP
+    length = min(int(step) + PAST if step.isdigit() else DEEP, DEEP, room // 2)
+    words = canary_colours.ok["tokens"] * length
+    ids = [*words[:length], *tokenize_opening_bare.ok["tokens"]]
+    drawn: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, **UNPENALISED}
+    return server.completion(ids, max_tokens=24, logprobs=1, ignore_eos=True, return_token_ids=True, **drawn)
+
+
+@exchange("logprobs.deep-read", alone=True)
+def logprobs_deep_read(server: Server, logprobs_deep: Recording) -> Request:
+    """The same text with that prompt, read as a prompt."""
+    said = logprobs_deep.ok["choices"][0].get("token_ids") or []
+    only_if(said, "the server gives no token ids to read again")
+    ids = [*logprobs_deep.request.json["prompt"], *said]
+    return server.completion(ids, max_tokens=1, logprobs=1, echo=True, prompt_logprobs=1)

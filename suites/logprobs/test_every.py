@@ -10,6 +10,7 @@ from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_i
 
 from ..oracle.answers import CHAT, COMPLETIONS, RESPONSES, answer_of  # noqa: TID252 - suites lie together
 from ..oracle.apis import BY_ID, listed_in, response_objects  # noqa: TID252 - suites lie together
+from .accounts import both, foreign, misplaced, read_lists, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +77,49 @@ def test_offsets(vllm_recordings: Recordings) -> None:
     ]
 
     assert not wrong, f"{len(wrong)} of {len(rows)} answers: {listed(wrong)}"
+
+
+@check("logprobs.every.own", MUST, spec=SPEC, exchanges=["*"])
+def test_own(vllm_recordings: Recordings) -> None:
+    """A token's log probability is the one that it has among its candidates."""
+    found = {one.key: [row for row in both(one) if None not in row] for one in _listing(vllm_recordings)}
+    told = {key: rows for key, rows in found.items() if rows}
+    only_if(told, "no answer lists a token among its candidates")
+    wrong = []
+    for key, rows in told.items():  # two candidates may have one text, and tell one value
+        off = [row for row in rows if abs((row[1] or 0.0) - (row[2] or 0.0)) > SAME]
+        wrong += [f"{key}: {off[0]}"] if 2 * len(off) > len(rows) else []
+
+    assert not wrong, (
+        f"(token, its own, as candidate) in {len(wrong)} of {len(told)} answers: {listed(wrong)}"
+    )
+
+
+@check("logprobs.every.ranks", MUST, spec="vllm:serving/openai_compatible_server/", exchanges=["*"])
+def test_ranks(vllm_recordings: Recordings) -> None:
+    """Of the candidates for a prompt's token the likelier has the lower rank."""
+    rows = [
+        (one.key, row) for one in _listing(vllm_recordings) for row in read_rows(one) if row and len(row) > 1
+    ]
+    only_if(rows, "no answer lists candidates for a token of its prompt")
+    wrong = [f"{key}: {found}" for key, row in rows if (found := misplaced(row))]
+
+    assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
+
+
+@check("logprobs.every.prompt", MUST, spec="vllm:serving/openai_compatible_server/", exchanges=["*"])
+def test_prompt(vllm_recordings: Recordings) -> None:
+    """A prompt's log probabilities are of each of its tokens, and of no other's."""
+    found = [(one, rows) for one in _listing(vllm_recordings) for rows in read_lists(one)]
+    only_if(found, "no answer lists the tokens of its prompt")
+    wrong = [f"{one.key}: {fault}" for one, rows in found if (fault := foreign(one, rows))]
+
+    assert not wrong, f"{len(wrong)} of {len(found)} prompts: {listed(wrong)}"
+
+
+def _listing(recordings: Recordings) -> list[Recording]:
+    found = recordings.of("")
+    return [one for one in found if one.request.path in (CHAT, COMPLETIONS, RESPONSES) and answer_of(one)]
 
 
 def _placed(one: Recording) -> Iterator[tuple[list[int], list[str]]]:

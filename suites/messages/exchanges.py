@@ -18,7 +18,7 @@ TOKENS, ROOM = 12, 640
 WORD = "heron"
 #: How the templates of several families switch thinking on.
 THINK = {"enable_thinking": True, "thinking": True}
-TOOL = "note_bird"
+TOOL, OTHER_TOOL = "note_bird", "find_bird"
 ARGUMENTS = {"bird": WORD}
 
 message_refusal = cases("message_refusal", case_file("messages-refusals"))
@@ -227,3 +227,46 @@ def messages_call(server: Server, tools_thinking_off: Recording) -> Request:
 def messages_call_stream(server: Server, tools_thinking_off: Recording) -> Request:
     """The same, streamed."""
     return call_request(server, tools_thinking_off, stream=True)
+
+
+def two_calls(server: Server, switch: Recording) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A conversation in which two tools have to be called, over this interface and over chat."""
+    able = server.can("reasoning") and switch.status == 200 and server.at_least("0.20.0")
+    calm = {"chat_template_kwargs": {"enable_thinking": False}} if able else {}
+    first, second = tool(), {**tool(), "name": OTHER_TOOL}
+    asked = f"Call {TOOL} with the bird {WORD}, and call {OTHER_TOOL} with the bird {WORD}."
+    shared = {"messages": user(asked), "max_tokens": ROOM, "temperature": 0, **calm}
+    functions = [
+        {"name": one["name"], "description": one["description"], "parameters": one["input_schema"]}
+        for one in (first, second)
+    ]
+    chat = [{"type": "function", "function": {**one, "strict": True}} for one in functions]
+    return (
+        {**shared, "tools": [first, second], "tool_choice": {"type": "any"}},
+        {**shared, "tools": chat, "tool_choice": "required"},
+    )
+
+
+@exchange("messages.calls", alone=True)
+def messages_calls(server: Server, tools_thinking_off: Recording) -> Request:
+    """Two tools, both of which are to be called."""
+    return server.post(PATH, two_calls(server, tools_thinking_off)[0], expect=None)
+
+
+@exchange("messages.calls-again", alone=True)
+def messages_calls_again(server: Server, messages_calls: Recording) -> Request:
+    """The same once more."""
+    return server.post(PATH, messages_calls.request.json, expect=None)
+
+
+@exchange("messages.calls-stream", alone=True)
+def messages_calls_stream(server: Server, messages_calls: Recording) -> Request:
+    """The same, streamed."""
+    return server.post(PATH, {**messages_calls.request.json, "stream": True}, expect=None)
+
+
+@exchange("messages.calls-chat", alone=True)
+def messages_calls_chat(server: Server, messages_calls: Recording, tools_thinking_off: Recording) -> Request:
+    """The same over chat."""
+    del messages_calls
+    return server.post("/v1/chat/completions", two_calls(server, tools_thinking_off)[1], expect=None)

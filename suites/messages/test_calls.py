@@ -1,7 +1,10 @@
 """Calls over this interface."""
 
-from pytest_vllm import MUST, Recording, Recordings, check, need, unexpected
+from typing import Any
 
+from pytest_vllm import MUST, Recording, Recordings, check, need, only_if, unexpected
+
+from ..oracle.answers import answer_of  # noqa: TID252 - suites lie together
 from .blocks import arguments, blocks, delta, events, last_word, object_of, of, spoken
 from .exchanges import ARGUMENTS, TOOL
 
@@ -63,6 +66,39 @@ def test_no_markup(messages_call: Recording) -> None:
     said = spoken(messages_call.ok)
 
     assert not any(mark in said for mark in MARKS), f"text is {said!r:.120}"
+
+
+@check("messages.calls.like-chat", MUST, spec=MIXED, needs=(*NEEDS, "chat"))
+def test_like_chat(
+    messages_calls: Recording, messages_calls_again: Recording, messages_calls_chat: Recording
+) -> None:
+    """Several calls have the names and the input that they have over chat."""
+    here, again, chat = (_made(one) for one in (messages_calls, messages_calls_again, messages_calls_chat))
+    need(here == again, "the server does not repeat itself")
+
+    assert here == chat, f"called {here}, over chat {chat}"
+
+
+@check("messages.calls.streamed", MUST, spec=MIXED, needs=STREAMED)
+def test_calls_streamed(
+    messages_calls: Recording, messages_calls_again: Recording, messages_calls_stream: Recording
+) -> None:
+    """A stream with several calls makes the ones of the whole answer."""
+    here, again, stream = (
+        _made(one) for one in (messages_calls, messages_calls_again, messages_calls_stream)
+    )
+    need(here == again, "the server does not repeat itself")
+
+    assert here == stream, f"called {here}, streamed {stream}"
+
+
+def _made(recording: Recording) -> list[tuple[str, Any]]:
+    """Name and input of each call. Raises NotRun where such a request is refused."""
+    recording.answered()
+    only_if(recording.status != 400, f"refused: {recording.text[:120]}")
+    answer = answer_of(recording)
+    need(answer and answer.choices[0].calls, f"no call was made: {recording.text[:120]}")
+    return [(name, object_of(given)) for name, given in answer.choices[0].calls]  # type: ignore[union-attr]
 
 
 @check("messages.call.streamed", MUST, spec=MIXED, needs=STREAMED)

@@ -1,9 +1,13 @@
 """Requests of the metrics suite: traffic of known size, with a scrape on either side."""
 
-from pytest_vllm import Recording, Request, Server, exchange
+from pytest_vllm import Case, Recording, Request, Server, cases, exchange
 
 TOKENS = 8
 STOP_TOKEN = 1100
+#: Tokens of a prompt that shows in the cache's usage, and of its answer; events after which that is left, and
+#: on a machine that takes a thousandth of a second for each.
+BUSY, EVENTS, QUICK = 1000, 60, 600
+busy_scrape = cases("busy_scrape", [{"id": name} for name in ("first", "second", "third")])
 #: More tokens than a GPU's usual cache block of 16 holds.
 PROMPT = " ".join(str(number) for number in range(100, 130))
 
@@ -61,4 +65,26 @@ def metrics_failed(server: Server, metrics_completion: Recording) -> Request:
 def metrics_scrape(server: Server, metrics_completion: Recording) -> Request:
     """The metrics, once something was generated: some families appear only then."""
     del metrics_completion
+    return server.get("/metrics")
+
+
+@exchange("metrics.busy", crowd="busy")
+def metrics_busy(server: Server) -> Request:
+    """A stream behind a prompt of many blocks; its client leaves once it has seen enough."""
+    room = server.max_model_len or 4096
+    ids = [1100 + number % 50 for number in range(min(BUSY, room // 2))]
+    body = server.completion(ids, max_tokens=min(BUSY, room // 3), ignore_eos=True, stream=True)
+    return Request(body.method, body.path, json=body.json, abort_after=QUICK if server.simulated else EVENTS)
+
+
+@exchange("metrics.busy-first", crowd="busy")
+def metrics_busy_first(server: Server) -> Request:
+    """Some tokens for a request beside it: once they are there, both have been computed for a while."""
+    return server.completion("Hello", max_tokens=16, ignore_eos=True)
+
+
+@exchange("metrics.busy-scrape", crowd="busy")
+def metrics_busy_scrape(server: Server, busy_scrape: Case, metrics_busy_first: Recording) -> Request:
+    """The metrics while the stream goes on."""
+    del busy_scrape, metrics_busy_first
     return server.get("/metrics")

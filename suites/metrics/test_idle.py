@@ -1,13 +1,26 @@
-"""What the gauges say of an idle server, and of its cache."""
+"""What the gauges say of an idle server, of a busy one, and of its cache."""
 
 from collections import Counter
 
-from pytest_vllm import MUST, SHOULD, Recording, Server, check, listed, need, observe, only_if
+from pytest_vllm import (
+    MUST,
+    SHOULD,
+    Metrics,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    listed,
+    need,
+    observe,
+    only_if,
+)
 
 from .scrapes import parsed
 
 CONTRACT = "vllm:usage/metrics/"
 NEEDS = ("metrics", "completions")
+CACHE = "vllm:cache_config_info"
 USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
 
 
@@ -34,6 +47,42 @@ def test_cache(metrics_completion: Recording, metrics_stream: Recording) -> None
     wrong = [f"after {key}: {name} is {value:.4f}" for key, name, value in values if value and value > 0.005]
 
     assert not wrong, listed(wrong)
+
+
+@check(
+    "metrics.gauges.busy",
+    MUST,
+    spec=CONTRACT,
+    needs=(*NEEDS, "stream"),
+    exchanges=("metrics.busy", "metrics.busy-first", "metrics.busy-scrape["),
+)
+def test_busy(metrics_busy: Recording, vllm_recordings: Recordings) -> None:
+    """While an answer is streamed a request runs, and the cache holds something."""
+    need(metrics_busy.status == 200, f"no stream: {metrics_busy.status or metrics_busy.error}")
+    times = [at for at, _ in metrics_busy.chunks]
+    during = [
+        one
+        for one in vllm_recordings.of("metrics.busy-scrape[")
+        if one.status == 200
+        and times
+        and metrics_busy.sent + times[0] <= one.sent
+        and one.sent + one.seconds <= metrics_busy.sent + times[-1]
+    ]
+    only_if(during, "no scrape was answered while the stream went on")
+    scrapes = [parsed(one.text) for one in during]
+    usage = [name for name in USAGE if any(scrape.value(name) is not None for scrape in scrapes)]
+    need(usage, "the cache's usage is not there")
+    running, used = (_most(scrapes, name) for name in ("vllm:num_requests_running", usage[0]))
+    observe("running, and the cache's usage, at most", f"{running:.0f}, {used:.4f}")
+    told = [sample.labels.get("num_gpu_blocks", "") for one in scrapes for sample in one.named(CACHE)]
+    blocks = any(count.isdigit() and int(count) > 1 for count in told)
+
+    assert running, "no request runs while one is answered"
+    assert used or not blocks, "the cache holds nothing while a request is answered"
+
+
+def _most(scrapes: list[Metrics], name: str) -> float:
+    return max((sample.value for scrape in scrapes for sample in scrape.named(name)), default=0.0)
 
 
 @check("metrics.gauges.one-source", MUST, spec="fault:vllm-project/vllm/pull/28792", needs=("metrics",))

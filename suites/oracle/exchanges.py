@@ -76,6 +76,14 @@ def oracle_written(server: Server, recorded: Sequence[Recording]) -> Iterator[Re
         yield server.post("/detokenize", {"tokens": [*some]}, expect=None)
 
 
+@exchange("oracle.response-listed", alone=True)
+def oracle_response_listed(server: Server) -> Request:
+    """The plain question over Responses, with candidates for each token: chat is asked it so, too."""
+    listing = {"include": ["message.output_text.logprobs"], "top_logprobs": 3}
+    body = {"input": "What is the capital of France?", "max_output_tokens": 12, "temperature": 0, **listing}
+    return server.post("/v1/responses", body, expect=None)
+
+
 #: The same question so often that a fault of one answer in 50 shows with a probability of 95 %, and of one in
 #: 200 with more than a half: 1 - 0.98 ** 150 and 1 - 0.995 ** 150. Half of them are streamed.
 TURNS = 75

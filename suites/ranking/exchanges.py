@@ -28,6 +28,7 @@ MANY = 24
 LONG_QUERY = 3
 
 ranked_alone = cases("ranked_alone", [{"id": "long", "number": BEST}, {"id": "short", "number": 1}])
+ranked_first = cases("ranked_first", [{"id": f"best-{many}", "number": many} for many in (1, 3, 8, 200)])
 ranking_route = cases(
     "ranking_route", [{"id": "v1", "path": "/v1/rerank"}, {"id": "v2", "path": "/v2/rerank"}]
 )
@@ -49,6 +50,13 @@ def ranking_mixed(server: Server) -> Request:
 def ranking_many(server: Server) -> Request:
     """Two dozen documents, each with more beside what it says."""
     return ranked(server, *(f"{SHORT[at % len(SHORT)]} {'More of it. ' * at}" for at in range(MANY)))
+
+
+@exchange("ranking.first")
+def ranking_first(server: Server, ranked_first: Case) -> Request:
+    """The best so many of two dozen and more."""
+    body = {"query": QUERY, "documents": [*reversed(DOCUMENTS)] * TIMES, "top_n": ranked_first["number"]}
+    return server.post("/rerank", body, expect=None)
 
 
 @exchange("ranking.reversed")

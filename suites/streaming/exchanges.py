@@ -31,6 +31,22 @@ NONCES = (
     "osprey-5192",
     "tapir-8830",
 )
+flowing = cases(
+    "flowing",
+    [
+        {"id": f"{'chat' if chat else 'completion'}-{number}", "chat": chat, "text": text}
+        for chat, text in ((True, QUESTION), (False, PROMPT))
+        for number in (1, 2)
+    ],
+)
+seeded = cases(
+    "seeded",
+    [
+        {"id": f"{route}-{name}", "chat": route == "chat", "stream": name == "stream"}
+        for route in ("chat", "completion")
+        for name in ("whole", "again", "stream")
+    ],
+)
 nonce = cases("nonce", [{"id": name, "text": name} for name in NONCES])
 
 #: Token ids that any vocabulary of 1,200 entries has and that are neither bytes nor special tokens.
@@ -238,3 +254,19 @@ def streaming_torn(server: Server, streaming_torn_ids: Recording) -> Request:
     """A stream that goes on from the middle of a letter."""
     given = streaming_torn_ids.ok["tokens"][:-1]
     return server.completion(given, max_tokens=6, ignore_eos=True, stream=True)
+
+
+@exchange("streaming.flow", alone=True)
+def streaming_flow(server: Server, flowing: Case) -> Request:
+    """A longer stream that nothing runs beside."""
+    ask = server.chat if flowing["chat"] else server.completion
+    return ask(flowing["text"], max_tokens=2 * TOKENS, ignore_eos=True, stream=True)
+
+
+@exchange("streaming.seeded", alone=True)
+def streaming_seeded(server: Server, seeded: Case) -> Request:
+    """A text that a seed draws, whole twice and streamed."""
+    ask, said = (server.chat, QUESTION) if seeded["chat"] else (server.completion, PROMPT)
+    streams = {"stream": True} if seeded["stream"] else {}
+    drawn: dict[str, Any] = {"temperature": 1.2, "top_p": 1.0, "seed": 4711, "ignore_eos": True}
+    return ask(said, max_tokens=FEW, **drawn, **streams)

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from itertools import pairwise
+from statistics import median
 
-from pytest_vllm import MUST, PERFORMANCE, SHOULD, Recording, Recordings, check, need, observe
+from pytest_vllm import MUST, PERFORMANCE, SHOULD, Recording, Recordings, check, need, observe, only_if
 
 from .chunks import arrivals, chunks, joined, readable
 from .exchanges import TOKENS
@@ -13,6 +14,12 @@ PROXY = "fault:dstackai/dstack/issues/4269"
 NEEDS = ("stream", "completions")
 #: Seconds for which a client on a busy machine may not read, and not notice: it finds all that came at once.
 UNREAD = 0.25
+#: Streams that nothing runs beside; seconds of a gap that no step of an engine takes, and how much longer it
+#: is than is usual in its stream.
+ALONE = ("streaming.chat", "streaming.completion", "streaming.flow")
+STILL, OFTEN = 1.5, 20
+#: Pieces of a stream that say nothing of its flow.
+FEW = 8
 
 
 @check("stream.pace.pieces", MUST, spec=SPEC, needs=NEEDS)
@@ -71,3 +78,31 @@ def test_few_chunks(streaming_completion: Recording) -> None:
     need(count, "the stream held no chunk")
 
     assert count <= TOKENS + 4, f"{count} chunks for {TOKENS} tokens"
+
+
+@check("stream.pace.flows", MUST, spec=SPEC, needs=NEEDS, family=PERFORMANCE, exchanges=("streaming.",))
+def test_flows(vllm_recordings: Recordings) -> None:
+    """Streams that run alone do not each stand still for long in their middle."""
+    routes: dict[str, list[tuple[str, float, float]]] = {}
+    for one in (one for one in vllm_recordings.of("streaming.") if one.key.partition("[")[0] in ALONE):
+        times = arrivals(one) if one.status == 200 and not one.failure else []
+        if len(times) > FEW:
+            gaps = [later - earlier for earlier, later in pairwise(times)]
+            routes.setdefault(one.request.path, []).append((one.key, max(gaps), median(gaps)))
+    judged = {path: rows for path, rows in routes.items() if len(rows) > 1}
+    only_if(judged or not routes_of(vllm_recordings), "this server puts many tokens into a piece")
+    need(judged, "no two streams of a route ran alone in several pieces")
+    still = {path: [_stands(gap, usual) for _, gap, usual in rows] for path, rows in judged.items()}
+    wrong = {path: judged[path] for path, found in still.items() if all(found)}
+
+    assert not wrong, f"(stream, longest gap, usual gap) in seconds: {wrong}"
+
+
+def routes_of(recordings: Recordings) -> set[str]:
+    """The routes whose streams ran alone and were answered."""
+    alone = [one for one in recordings.of("streaming.") if one.key.partition("[")[0] in ALONE]
+    return {one.request.path for one in alone if one.status == 200 and not one.failure}
+
+
+def _stands(gap: float, usual: float) -> bool:
+    return gap >= STILL and gap >= OFTEN * usual

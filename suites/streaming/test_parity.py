@@ -4,8 +4,9 @@ The three exchanges of a pair run alone on the server. Where even two whole answ
 not repeat itself, and the stream is not to blame.
 """
 
-from pytest_vllm import MUST, Recording, check, need, text_of
+from pytest_vllm import MUST, Recording, Recordings, check, need, text_of
 
+from ..oracle.answers import answer_of  # noqa: TID252 - suites lie together
 from .chunks import finishes, joined, usages
 
 SPEC = "openai:chat-streaming"
@@ -88,3 +89,28 @@ def test_completion_tokens(
     wrong = [f"streamed {stream}, whole {whole}" for whole, stream in counts if stream != whole]
 
     assert not wrong, "; ".join(wrong)
+
+
+@check(
+    "stream.parity.seeded",
+    MUST,
+    spec="openai:chat/create#seed",
+    needs=("stream",),
+    exchanges=("streaming.seeded[",),
+)
+def test_seeded(vllm_recordings: Recordings) -> None:
+    """What a seed draws is the same whole and streamed, wherever it is twice the same."""
+    said: dict[str, dict[str, str]] = {}
+    for one in vllm_recordings.of("streaming.seeded["):
+        route, _, name = one.key.partition("[")[2].rstrip("]").rpartition("-")
+        answer = answer_of(one)
+        said.setdefault(route, {})[name] = answer.text if answer else ""
+    judged = {
+        route: texts
+        for route, texts in said.items()
+        if texts.get("whole") and texts["whole"] == texts.get("again") and texts.get("stream")
+    }
+    need(judged, f"a seed draws no text twice: {said}")
+    wrong = {route: texts for route, texts in judged.items() if texts["stream"] != texts["whole"]}
+
+    assert not wrong, f"drawn with one seed: {wrong}"

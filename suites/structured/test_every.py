@@ -48,16 +48,22 @@ def constraint(path: str, asked: dict[str, Any]) -> tuple[str, Any]:
     """The kind of a constraint, and its rule: words, an expression, a schema; none binds: `""`."""
     if any(asked.get(name) for name in BESIDE):
         return "", None
-    own = asked.get("structured_outputs") or {}
-    shape = (asked.get("text") or {}).get("format") if path == RESPONSES else asked.get("response_format")
-    shape = shape or {}
+    own = _table(asked.get("structured_outputs"))
+    shape = _table(
+        _table(asked.get("text")).get("format") if path == RESPONSES else asked.get("response_format")
+    )
     kind = shape.get("type")
-    if kind == "json_object" or (isinstance(own, dict) and own.get("json_object")):
+    if kind == "json_object" or own.get("json_object"):
         return "json", None
     if kind == "json_schema":
-        return "json", shape.get("schema") or (shape.get("json_schema") or {}).get("schema")
+        return "json", shape.get("schema") or _table(shape.get("json_schema")).get("schema")
     given = [(name, own[name]) for name in ("choice", "regex", "json") if own.get(name)]
     return given[0] if len(given) == 1 else ("", None)
+
+
+def _table(given: Any) -> dict[str, Any]:
+    """What was given, where it is a table; requests that are wrong on purpose hold anything."""
+    return given if isinstance(given, dict) else {}
 
 
 def _ended(choice: Choice) -> bool:

@@ -26,12 +26,12 @@ EDGES = ("scripted.", "tools.marked", "tools.odd")
 
 @check("tools.every.ids", MUST, spec=SPEC, exchanges=["*"])
 def test_ids(vllm_recordings: Recordings) -> None:
-    """No two calls of an answer share an id: a result belongs to one call."""
+    """Every call has an id, and no two calls of an answer share one."""
     plain = [one for one in vllm_recordings.of("") if _is_plain(one.key)]
     told = [(one.key, ids) for one in plain for ids in _ids(one) if ids]
     only_if(told, "no answer of this run held a call")
     observe("answers with several calls", sum(len(ids) > 1 for _, ids in told))
-    wrong = [f"{key}: {ids}" for key, ids in told if len(set(ids)) < len(ids)]
+    wrong = [f"{key}: {ids}" for key, ids in told if len(set(ids)) < len(ids) or not all(ids)]
 
     assert not wrong, listed(wrong)
 
@@ -89,19 +89,25 @@ def _ids(one: Recording) -> Iterator[list[str]]:
         yield from _of_chat(one).values()
     elif path == MESSAGES:
         blocks = [block for part in one.bodies for block in _blocks(part)]
-        yield [block["id"] for block in blocks if block.get("type") == "tool_use" and block.get("id")]
+        yield [block.get("id") or "" for block in blocks if block.get("type") == "tool_use"]
     else:
         output = response_objects(one.bodies, one.request.streams)[-1].get("output") or ()
-        yield [item["call_id"] for item in output if item.get("call_id") and item["type"].endswith("_call")]
+        yield [item.get("call_id") or "" for item in output if item["type"] == "function_call"]
 
 
 def _of_chat(one: Recording) -> dict[int, list[str]]:
+    """The ids of each choice's calls, by its index; empty ones where there are none."""
     found: dict[int, list[str]] = {}
+    pieces: dict[tuple[int, int], list[str]] = {}
     for body in one.bodies:
         for choice in body["choices"]:
             calls = (choice.get("delta") or choice.get("message") or {}).get("tool_calls") or ()
-            found.setdefault(choice["index"], []).extend(call["id"] for call in calls if call.get("id"))
-    return found if not one.request.streams else {at: _once(ids) for at, ids in found.items()}
+            for place, call in enumerate(calls):
+                at = call.get("index", place) if one.request.streams else place
+                pieces.setdefault((choice["index"], at), []).append(call.get("id") or "")
+    for (index, _), ids in sorted(pieces.items()):
+        found.setdefault(index, []).extend(_once([id_ for id_ in ids if id_]) or [""])
+    return found
 
 
 def _once(ids: list[str]) -> list[str]:

@@ -34,6 +34,22 @@ def test_part(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
+@check("usage.every.thought", MUST, spec=SPEC, exchanges=["*"])
+def test_thought(vllm_recordings: Recordings) -> None:
+    """An answer that holds text is not billed as reasoning alone."""
+    rows = [(one, *row) for one in _read(vllm_recordings) for use in usages(one) for row in _parts(use)]
+    told = [(one, part, whole) for one, name, part, whole in rows if name == "reasoning_tokens"]
+    only_if(told, "no answer tells how many of its tokens are reasoning")
+    wrong = [
+        f"{one.key}: {part} of {whole} tokens"
+        for one, part, whole in told
+        for answer in [answer_of(one)]
+        if answer and part and part == whole and any(choice.content.strip() for choice in answer.choices)
+    ]
+
+    assert not wrong, f"answers with text, of which all is reasoning: {listed(wrong)}"
+
+
 @check("usage.every.running", MUST, spec=SPEC, exchanges=["*"])
 def test_running(vllm_recordings: Recordings) -> None:
     """A usage that goes along with a stream grows with what was said."""

@@ -105,7 +105,19 @@ PARTS, EDGES = 20, 90
 BETWEEN_SUITES: dict[str, tuple[str, ...]] = dict.fromkeys(
     (
         f"suites.{area}"
-        for area in ("cache", "explore", "logprobs", "reasoning", "sizes", "structured", "tools", "usage")
+        for area in (
+            "cache",
+            "crowd",
+            "explore",
+            "logprobs",
+            "messages",
+            "reasoning",
+            "sizes",
+            "streaming",
+            "structured",
+            "tools",
+            "usage",
+        )
     ),
     ("suites.oracle",),
 )

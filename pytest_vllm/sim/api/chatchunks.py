@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.api.events import DONE, Event, quoted, template, wire
 from pytest_vllm.sim.api.generate import broken
 from pytest_vllm.sim.api.shapes import without_null
-from pytest_vllm.sim.generation import logprobs
+from pytest_vllm.sim.generation import behind, logprobs
 from pytest_vllm.sim.parsers.reader import MessageReader
 from pytest_vllm.sim.vision import PAD
 
@@ -232,8 +232,9 @@ def chat_logprobs(request: ChatRequest, output: Output, begin: int, end: int) ->
     as_id = request.body.get("return_tokens_as_token_ids")
     as_id = request.server.settings.args.get("return_tokens_as_token_ids") if as_id is None else as_id
     content = []
+    known, begins = behind(request.prompt, output.ids)
     for position in range(begin, end):
-        found = logprobs(output.ids, position, wanted, tokens, request.server.settings)
+        found = logprobs(known, begins + position, wanted, tokens, request.server.settings)
         if sampling.logprob_token_ids:
             found |= {id_: (-12.5, 99) for id_ in sampling.logprob_token_ids if id_ not in found}
         chosen = output.ids[position]

@@ -16,7 +16,7 @@ from pytest_vllm.sim.check.body import read_json, validated
 from pytest_vllm.sim.check.constraints import constraint_of
 from pytest_vllm.sim.check.sampling import Sampling
 from pytest_vllm.sim.errors import ApiError, Invalid
-from pytest_vllm.sim.generation import logprobs
+from pytest_vllm.sim.generation import behind, logprobs
 from pytest_vllm.sim.persona.persona import outputs_of
 from pytest_vllm.sim.persona.turn import Turn
 
@@ -195,13 +195,15 @@ class CompletionRequest:
         if not self.only_echo:
             rows += [(output.ids, position) for position in range(begin, end)]
         made: Body = {"text_offset": [], "token_logprobs": [], "tokens": [], "top_logprobs": []}
-        texts = {id(ids): tokens.pieces(ids, skip_specials=False) for ids, _ in rows}
+        texts = {id(ids): tokens.pieces(ids, skip_specials=False) for ids in (prompt, output.ids)}
         for ids, position in rows:
             text = texts[id(ids)][position]
             if self.as_ids:
                 text = f"token_id:{ids[position]}"
             first = ids is prompt and position == 0
-            found = logprobs(ids, position, tokens.size if number == -1 else number, tokens, settings)
+            known, begins = (ids, 0) if ids is prompt else behind(prompt, ids)
+            wanted = tokens.size if number == -1 else number
+            found = logprobs(known, begins + position, wanted, tokens, settings)
             made["text_offset"].append(offset)
             made["tokens"].append(text)
             made["token_logprobs"].append(None if first else found[ids[position]][0])

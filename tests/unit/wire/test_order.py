@@ -14,8 +14,8 @@ from pytest_vllm.wire.recording import Request
 GET = Request("GET", "/")
 
 
-def planned(key: str, *after: str, alone: bool = False, metrics: bool = False) -> Planned:
-    spec = ExchangeSpec(key, lambda: GET, alone=alone, metrics=metrics)
+def planned(key: str, *after: str, alone: bool = False, metrics: bool = False, crowd: str = "") -> Planned:
+    spec = ExchangeSpec(key, lambda: GET, alone=alone, metrics=metrics, crowd=crowd)
     return Planned(key, spec, {}, {f"p{number}": name for number, name in enumerate(after)})
 
 
@@ -44,10 +44,28 @@ def test_what_wants_the_server_for_itself_comes_last_and_takes_its_followers_alo
         planned("z", alone=True),
         planned("b", "a"),
     ]
-    together, one_by_one = stages(plan)
+    together, crowds, one_by_one = stages(plan)
 
     assert keys(together) == ["a", "b"]
+    assert not crowds
     assert keys(one_by_one) == ["m", "after-m", "z"]
+
+
+def test_a_crowd_is_a_stage_of_its_own_and_what_comes_after_it_runs_by_itself() -> None:
+    plan = [
+        planned("z", alone=True),
+        planned("c", "a", crowd="first"),
+        planned("d", crowd="second"),
+        planned("after-c", "c"),
+        planned("e", crowd="first"),
+        planned("late", "z", crowd="first"),
+        planned("a"),
+    ]
+    together, crowds, one_by_one = stages(plan)
+
+    assert keys(together) == ["a"]
+    assert [keys(crowd) for crowd in crowds] == [["c", "e"], ["d"]]
+    assert keys(one_by_one) == ["z", "after-c", "late"]
 
 
 def test_the_longest_chain_goes_first_then_the_longest_answer() -> None:
@@ -99,7 +117,7 @@ def test_nothing_is_sent_before_what_it_needs(
     ]
     shuffled = list(plan)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    together, one_by_one = stages(shuffled)
+    together, _, one_by_one = stages(shuffled)
     sent = drained(together, {}) + keys(one_by_one)
 
     assert sorted(sent) == sorted(keys(plan))
