@@ -86,10 +86,10 @@ def exchange(
 
     An exchange is a function from the server (and earlier recordings) to a Request. Parameters named like
     other exchanges are its dependencies: it is built and sent once those have been recorded. Those of one
-    `crowd` are sent at the same moment, and beside nothing else. One that is asked `afterwards` takes `recorded`, every recording so far, and gives any number of requests; each is
-    recorded once, under the exchange's id with a checksum of the request in brackets. One that `explores`
-    gives an `Exploration`, and no request. One that is a
-    `program` is performed by somebody's client (`run/clients.py`).
+    `crowd` are sent at the same moment, and beside nothing else. One that is asked `afterwards` takes
+    `recorded`, every recording so far, and gives any number of requests; each is recorded once, under the
+    exchange's id with a checksum of the request in brackets. One that `explores` gives an `Exploration`, and
+    no request. One that is a `program` is performed by somebody's client (`run/clients.py`).
     """
 
     def declare(build: Callable[..., Any]) -> Any:

@@ -56,8 +56,8 @@ async def record_all(
     """Record the plan.
 
     Dependencies come first, longest chains before short ones, long answers before short ones; then each crowd
-    at once; exchanges that want the server for themselves come last, one by one. What cannot be sent is recorded too, with the reason
-    as its error.
+    at once; exchanges that want the server for themselves come last, one by one. What cannot be sent is
+    recorded too, with the reason as its error.
 
     Args:
         server: the server that is recorded, for messages.
@@ -104,9 +104,8 @@ async def record_all(
             watching.cancel()
             await recorder.vigil.over(cancel=True)
         recorder.explain()
-    return recorder.report(
-        [*together, *chain.from_iterable(crowds)], one_by_one, middle - began, time.perf_counter() - middle
-    )
+    taken = middle - began, time.perf_counter() - middle
+    return recorder.report([*together, *chain.from_iterable(crowds)], one_by_one, *taken)
 
 
 @dataclass
@@ -366,8 +365,8 @@ class _Recorder:
         return self._unended(path, streams=streams) if self._endless[kind] >= ENDLESS else ""
 
     def _unended(self, path: str, *, streams: bool) -> str:
-        which, count = "streams" if streams else "answers", self._endless[path, streams]
-        return f"{count} {which} of {path} began and did not end as they should, and none did"
+        which = f"{self._endless[path, streams]} {'streams' if streams else 'answers'}"
+        return f"{which} of {path} began and did not end as they should, and none did"
 
     async def _too_big(self, planned: Planned, request: Request) -> str:
         """Why a request is not sent to a server of this size; empty when it is."""

@@ -55,10 +55,7 @@ def test_the_known_faults_are_all_there_and_no_others(in_a_container: GateRun, t
 
 @pytest.mark.docker
 def test_it_is_quick(in_a_container: GateRun) -> None:
-    """Recording the scripts of one parser takes what the server takes, whatever machine that runs on.
-
-    A minute on two quiet cores; how long it took is in the report, and `docs/trust.md` says what was measured.
-    """
+    """Recording the scripts of one parser takes what the server takes, whatever machine that runs on."""
     (recorded,) = [one for one in in_a_container.report["phases"] if one["name"] == "record"]
 
     assert recorded["detail"]["within_bound"], recorded["detail"]
