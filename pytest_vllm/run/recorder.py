@@ -349,14 +349,12 @@ class _Recorder:
 
     def _ended(self, recording: Recording) -> None:
         """Count the answers that began and did not end; one that did shows that its kind does."""
-        kind = _kind(recording.request)
+        kind, failure = _kind(recording.request), recording.failure
         if recording.status != OK or recording.aborted:
             return
-        if recording.failure is None:
+        if failure is None:
             self._endless[kind] = -self.total
-        elif recording.failure is Failure.PROTOCOL or (
-            recording.failure.slow and recording.request.timeout is None
-        ):
+        elif failure is Failure.PROTOCOL or (failure.slow and recording.request.timeout is None):
             self._endless[kind] += 1
 
     def _without_end(self, request: Request) -> str:
