@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_vllm import Case, Recording, Request, Server, cases, exchange
 
-from .kinds import BEGUN, BESIDE_LONG, COLOURS, KINDS, asked
+from .kinds import BEGUN, BESIDE_LONG, KINDS, asked
 
 crowd_kind = cases("crowd_kind", [{"id": kind} for kind in KINDS])
 crowd_short = cases("crowd_short", [{"id": kind} for kind in KINDS if kind != "long"])
@@ -16,46 +16,40 @@ crowd_wild = cases(
 )
 
 
-@exchange("crowd.colours")
-def crowd_colours(server: Server) -> Request:
-    """Words, as tokens."""
-    return server.post("/tokenize", {"prompt": COLOURS, "add_special_tokens": False})
-
-
 @exchange("crowd.alone", alone=True)
 def crowd_alone(
     server: Server,
     crowd_kind: Case,
-    crowd_colours: Recording,
+    canary_colours: Recording,
     tokenize_word: Recording,
     tokenize_other_word: Recording,
 ) -> Request:
     """A request of the crowd with the server to itself."""
-    return _asked(server, crowd_kind.id, crowd_colours, tokenize_word, tokenize_other_word)
+    return _asked(server, crowd_kind.id, canary_colours, tokenize_word, tokenize_other_word)
 
 
 @exchange("crowd.short", crowd="short")
 def crowd_short_(
     server: Server,
     crowd_short: Case,
-    crowd_colours: Recording,
+    canary_colours: Recording,
     tokenize_word: Recording,
     tokenize_other_word: Recording,
 ) -> Request:
     """The same request at the moment at which all the others with short prompts are sent."""
-    return _asked(server, crowd_short.id, crowd_colours, tokenize_word, tokenize_other_word)
+    return _asked(server, crowd_short.id, canary_colours, tokenize_word, tokenize_other_word)
 
 
 @exchange("crowd.beside-long", crowd="long")
 def crowd_beside_long_(
     server: Server,
     crowd_beside_long: Case,
-    crowd_colours: Recording,
+    canary_colours: Recording,
     tokenize_word: Recording,
     tokenize_other_word: Recording,
 ) -> Request:
     """The same request at the moment at which a long prompt is sent."""
-    return _asked(server, crowd_beside_long.id, crowd_colours, tokenize_word, tokenize_other_word)
+    return _asked(server, crowd_beside_long.id, canary_colours, tokenize_word, tokenize_other_word)
 
 
 @exchange("crowd.wild", crowd="short")

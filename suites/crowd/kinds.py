@@ -27,7 +27,6 @@ LISTED: dict[str, Any] = {"logprobs": 4, "ignore_eos": True}
 #: Tokens of a long prompt, and what part of the context it may be.
 LONG, PART = 1800, 0.5
 SEEDED = ["Red is", "Two and two are", "At sea there", "My dog likes"]
-COLOURS = "red green blue yellow black white brown orange purple grey"
 
 #: What is asked beside the prompt, by kind, given the tokens of two words. Of several values the last counts.
 MASKS: dict[str, Fields] = {

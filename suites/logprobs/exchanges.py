@@ -154,12 +154,12 @@ def logprobs_rendered(server: Server, tokenize_chat: Recording) -> Request:
 
 
 @exchange("logprobs.deep", alone=True)
-def logprobs_deep(server: Server, tokenize_opening_bare: Recording, canary_colours: Recording) -> Request:
+def logprobs_deep(server: Server, tokenize_opening_bare: Recording) -> Request:
     """A text drawn behind a prompt that is read in more than one step, as far as that is affordable."""
     step, room = str(server.args.get("max-num-batched-tokens")), server.max_model_len or DEEP
     length = min(int(step) + PAST if step.isdigit() else DEEP, DEEP, room // 2)
-    words = canary_colours.ok["tokens"] * length
-    ids = [*words[:length], *tokenize_opening_bare.ok["tokens"]]
+    opening = tokenize_opening_bare.ok["tokens"]
+    ids = [*(opening * length)[:length], *opening]
     drawn: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, **UNPENALISED}
     return server.completion(ids, max_tokens=24, logprobs=1, ignore_eos=True, return_token_ids=True, **drawn)
 

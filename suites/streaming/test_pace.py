@@ -84,13 +84,13 @@ def test_few_chunks(streaming_completion: Recording) -> None:
 def test_flows(vllm_recordings: Recordings) -> None:
     """Streams that run alone do not each stand still for long in their middle."""
     routes: dict[str, list[tuple[str, float, float]]] = {}
-    for one in (one for one in vllm_recordings.of("streaming.") if one.key.partition("[")[0] in ALONE):
-        times = arrivals(one) if one.status == 200 and not one.failure else []
-        if len(times) > FEW:
+    lone = alone_of(vllm_recordings)
+    for one in lone:
+        if len(times := arrivals(one)) > FEW:
             gaps = [later - earlier for earlier, later in pairwise(times)]
             routes.setdefault(one.request.path, []).append((one.key, max(gaps), median(gaps)))
     judged = {path: rows for path, rows in routes.items() if len(rows) > 1}
-    only_if(judged or not routes_of(vllm_recordings), "this server puts many tokens into a piece")
+    only_if(judged or not lone, "this server puts many tokens into a piece")
     need(judged, "no two streams of a route ran alone in several pieces")
     still = {path: [_stands(gap, usual) for _, gap, usual in rows] for path, rows in judged.items()}
     wrong = {path: judged[path] for path, found in still.items() if all(found)}
@@ -98,10 +98,9 @@ def test_flows(vllm_recordings: Recordings) -> None:
     assert not wrong, f"(stream, longest gap, usual gap) in seconds: {wrong}"
 
 
-def routes_of(recordings: Recordings) -> set[str]:
-    """The routes whose streams ran alone and were answered."""
-    alone = [one for one in recordings.of("streaming.") if one.key.partition("[")[0] in ALONE]
-    return {one.request.path for one in alone if one.status == 200 and not one.failure}
+def alone_of(recordings: Recordings) -> list[Recording]:
+    """The streams that ran alone and can be read."""
+    return [one for one in readable(recordings) if one.key.partition("[")[0] in ALONE]
 
 
 def _stands(gap: float, usual: float) -> bool:

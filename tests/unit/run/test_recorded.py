@@ -32,6 +32,7 @@ class Reported:
 
     stopped: str = ""
     stills: tuple[str, ...] = ()
+    unended: tuple[str, ...] = ()
 
     def as_detail(self) -> dict[str, Any]:
         return {}

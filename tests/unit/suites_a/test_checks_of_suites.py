@@ -36,9 +36,12 @@ NEWER = {
     "completions.id.twins",
     "completions.id.twins[first]",
     "completions.id.twins[second]",
+    "completions.logit-bias.against",
     "completions.min-tokens.exact",
     "completions.seed.crowd",
     "completions.stop.twice",
+    "logprobs.read.deep",
+    "logprobs.routes.agree",
 }
 
 #: A defect that more checks than this see is noticed, not diagnosed.

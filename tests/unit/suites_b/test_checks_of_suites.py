@@ -48,8 +48,11 @@ NEWER = {
     "metrics.accounts.prompts",
     "metrics.accounts.requests",
     "metrics.engines.shared",
+    "metrics.gauges.busy",
     "security.key.exact",
     "security.key.scheme-case",
+    "stream.pace.flows",
+    "stream.parity.seeded",
     "stream.stop.unmatched",
     "stream.usage.running",
 }
