@@ -39,6 +39,7 @@ def apart(measured: Measured, rows: list[dict[str, Any]]) -> float:
 
 
 def test_first_tokens_and_gaps_are_those_of_the_server(null: Null, crew: Crew) -> None:
+    """A machine that is busy may let the workers read late; then the gaps are right, or they are doubted."""
     measured = load(null, crew, streams=6, requests=18)
 
     rows = null.truth()
@@ -50,7 +51,7 @@ def test_first_tokens_and_gaps_are_those_of_the_server(null: Null, crew: Crew) -
     wrote = [after - before for row in rows for before, after in pairwise(row["written"])]
     assert len(gaps) == len(wrote) == 18 * (EVENTS - 1)
     assert min(wrote) < 1.5 * GAP
-    assert median(gaps) == pytest.approx(median(wrote), abs=GAP / 10)
+    assert measured.doubt("decode-tok-s") or median(gaps) == pytest.approx(median(wrote), abs=GAP / 10)
 
 
 def test_every_request_is_counted_once(null: Null, crew: Crew) -> None:

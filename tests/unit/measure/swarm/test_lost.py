@@ -105,7 +105,7 @@ def test_whoever_ends_pytest_leaves_nothing_behind(end: signal.Signals) -> None:
         parent.send_signal(end)
 
     assert len(left) == 3
-    assert psutil.wait_procs(left, timeout=5)[1] == []
+    assert psutil.wait_procs(left, timeout=60)[1] == []
 
 
 class Silent(Crew):
