@@ -219,15 +219,16 @@ SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
 #: Areas that judge loads: whatever is wrong with an answer shows in them, too.
 OF_LOADS = ("memory", "performance", "throughput", "soak")
 #: What looks at every answer, or asks for a bit of everything: a fault of any area shows in them, too.
-OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle"), ("answers.whole", "answers.complete")
+OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle", "crowd"), ("answers.whole", "answers.complete")
 #: Within the id of a check that holds every answer to what its area is about.
 EVERY = ".every."
 #: What a failing check of them weighs, measured with `tests.defects.matrix`.
 LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
 #: As much, where it is about one matter in all answers.
 EVERY_WEIGHS = 0.015
-#: Added to what an area decided: one failure among few checks does not outweigh several among many.
-FEW = 5
+#: Added to what an area decided: one failure among few checks does not outweigh several among many, measured
+#: with `tests.defects.matrix`. Fewer, where it is asked whether most checks of an area cannot read its answers.
+FEW, HANDFUL = 25, 5
 #: From this share of its checks on an area's answers count as those that cannot be read, weighed.
 UNREAD = 0.3
 #: Within the reason of a check that fails because it cannot read an answer: the fault is the answer's.
@@ -274,7 +275,7 @@ def _unread(misread: Sequence[Result], decided: Mapping[str, int]) -> str:
     """
     share, named = dict.fromkeys((one.area for one in misread), 0.0), Counter[str]()
     for one in misread:
-        share[one.area] += _weight(one) / (FEW + decided[one.area])
+        share[one.area] += _weight(one) / (HANDFUL + decided[one.area])
         named.update(re.findall(r"[a-z]+", one.reason.partition(MISREAD)[2].partition(" (")[0]))
     if said := [area for area in share if 2 * named[area] > len(misread)]:
         return max(said, key=lambda area: share[area])
