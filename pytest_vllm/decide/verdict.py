@@ -227,7 +227,7 @@ LOADS_WEIGH, EVERYTHING_WEIGHS, EVERY_ANSWER_WEIGHS = 0.25, 0.02, 0.001
 #: As much, where it is about one matter in all answers.
 EVERY_WEIGHS = 0.015
 #: Added to what an area decided: one failure among few checks does not outweigh several among many, measured
-#: with `tests.defects.matrix`. Fewer, where it is asked whether most checks of an area cannot read its answers.
+#: with `tests.defects.matrix`. Fewer, where it is asked whether most of its checks cannot read an answer.
 FEW, HANDFUL = 25, 5
 #: From this share of its checks on an area's answers count as those that cannot be read, weighed.
 UNREAD = 0.3
