@@ -17,6 +17,8 @@ from tests.real.gate import GateRun, run_gate
 
 pytestmark = pytest.mark.real
 
+#: The full set of one parser, recorded on two cores that do nothing else, in seconds.
+RECORDED_WITHIN_S = 60.0
 PYTHONS = [one for one in os.environ.get("PYTEST_VLLM_PYTHONS", "").split(os.pathsep) if one]
 
 
@@ -55,10 +57,10 @@ def test_the_known_faults_are_all_there_and_no_others(in_a_container: GateRun, t
 
 @pytest.mark.docker
 def test_it_is_quick(in_a_container: GateRun) -> None:
-    """Recording the scripts of one parser takes what the server takes, whatever machine that runs on."""
+    """Recording the scripts of one parser takes a minute, or what the server takes on a slow machine."""
     (recorded,) = [one for one in in_a_container.report["phases"] if one["name"] == "record"]
 
-    assert recorded["detail"]["within_bound"], recorded["detail"]
+    assert recorded["seconds"] <= RECORDED_WITHIN_S or recorded["detail"]["within_bound"], recorded["detail"]
 
 
 @pytest.mark.docker
