@@ -76,8 +76,9 @@ def otherwise(one: GateRun, other: GateRun, for_a_reason: str = "(?!)") -> dict[
     """What the other run says otherwise, except what it did not ask for one of these reasons.
 
     Speeds left out: one near what is usual is decided in one run and not in the next; so is what either run
-    found too slow to ask, what was to meet a stream and came after it, and what is no MUST and could not be decided in one of them: how far an answer came
-    within its limit, and which streams met, depends on the batch and on the moment. That is so of few.
+    found too slow to ask, what was to meet a stream and came after it, and what is no MUST and could not be
+    decided in one of them: how far an answer came within its limit, and which streams met, depends on the
+    batch and on the moment. That is so of few.
     """
     rows = (*one.report["results"], *other.report["results"])
     unmet = (TOO_SLOW, UNMET)
