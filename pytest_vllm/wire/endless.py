@@ -51,12 +51,10 @@ def most_events(request: Request) -> int | None:
         return None
     tokens = body.get("max_completion_tokens", body.get("max_tokens"))
     prompt, choices = body.get("prompt"), body.get("n") or 1
-    prompts = (
-        len(prompt) if isinstance(prompt, list) and not all(isinstance(one, int) for one in prompt) else 1
-    )
+    several = isinstance(prompt, list) and not all(isinstance(one, int) for one in prompt)
     if not all(isinstance(one, int) and one > 0 for one in (tokens, choices)):
         return None
-    return int(choices * max(1, prompts) * (tokens + EACH_CHOICE) + EACH_STREAM)
+    return int(choices * (len(prompt) if several else 1) * (tokens + EACH_CHOICE) + EACH_STREAM)
 
 
 def _begun(piece: bytes, line: bytes) -> int:

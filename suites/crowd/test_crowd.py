@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import MUST, Recording, Recordings, Server, check, error_in, listed, need, observe, only_if
 
 from ..oracle.answers import Answer, answer_of  # noqa: TID252 - suites lie together
+from ..oracle.drift import ROUNDED, SAME, per_token  # noqa: TID252 - suites lie together
 from ..oracle.ties import excuse  # noqa: TID252 - suites lie together
 from .kinds import DRAWN, ENDS, FORMS, MASKS, NARROWED, PENALTIES, SCORED, TOKENS, exact
 
@@ -23,8 +24,6 @@ NEEDS = ("completions", "tokenize")
 CROWDS = ("crowd.short", "crowd.beside-long")
 ALONE = "crowd.alone"
 EXCHANGES = [f"{prefix}[" for prefix in (ALONE, *CROWDS)] + ["crowd.wild["]
-#: How far a drawn token may lie below the likeliest one, and another row's rounding move a score, in nats.
-SAME, DRIFT = 1e-3, 0.5
 #: What a server that sheds load answers.
 SHED = (429, 503)
 
@@ -93,10 +92,10 @@ def test_scores(vllm_recordings: Recordings, vllm_server: Server) -> None:
     for one, alone in _pairs(vllm_recordings, SCORED):
         both = list(_shared(one, alone))
         need(both, f"{one.key} and {alone.key} list no token that is the same")
-        apart[one.key] = sum(abs(a - b) for a, b in both) / len(both)
+        apart[one.key] = per_token(both)
     observe("nats per token between beside and alone", f"{max(apart.values()):.3f} at most")
-    limit = 0.0 if vllm_server.simulated else DRIFT
-    wrong = [f"{key}: {nats:.2f}" for key, nats in apart.items() if nats > limit + SAME]
+    limit = SAME if vllm_server.simulated else ROUNDED
+    wrong = [f"{key}: {nats:.2f}" for key, nats in apart.items() if nats > limit]
 
     assert not wrong, f"nats per token between beside and alone: {listed(wrong)}"
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..oracle.answers import CHAT, COMPLETIONS, RESPONSES, answer_of  # noqa: TID252 - suites lie together
-from ..oracle.apis import BY_ID, listed_in, response_objects  # noqa: TID252 - suites lie together
+from ..oracle.apis import BY_ID, TORN, listed_in, response_objects  # noqa: TID252 - suites lie together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pytest_vllm import Recording
 
 SAME = 1e-3
-TORN = "\ufffd"
 Row = dict[str, dict[str, Any]]
 
 

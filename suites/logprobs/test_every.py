@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
 from ..oracle.answers import CHAT, COMPLETIONS, RESPONSES, answer_of  # noqa: TID252 - suites lie together
-from ..oracle.apis import BY_ID, listed_in, response_objects  # noqa: TID252 - suites lie together
+from ..oracle.apis import BY_ID, TORN, listed_in, response_objects  # noqa: TID252 - suites lie together
 from .accounts import both, foreign, misplaced, read_lists, read_rows
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 SPEC = "openai:chat/object#choices-logprobs"
 #: Nats by which the same log probability may be written otherwise, and how far above 1 sums may be.
 SAME, ROUNDED = 1e-3, 1.01
-TORN = "\ufffd"
 #: Asks for tokens by their ids, which are listed as they were asked for.
 CHOSEN = "logprob_token_ids"
 

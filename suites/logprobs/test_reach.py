@@ -6,6 +6,7 @@ from typing import Any
 
 from pytest_vllm import MUST, Recording, Server, check, need, only_if
 
+from ..oracle.apis import TORN  # noqa: TID252 - suites lie together
 from .exchanges import MOST
 
 CHAT = "openai:chat/object#choices-logprobs"
@@ -17,7 +18,6 @@ OFFSETS = "fault:vllm-project/vllm/pull/47815"
 STALE = "fault:vllm-project/vllm/pull/42245"
 NEEDS = ["chat", "logprobs"]
 COMPLETIONS = ["completions", "logprobs"]
-TORN = "\ufffd"
 #: How far apart two readings of a prompt may lie, in nats; a stale value is of another prompt altogether.
 APART, EXACT = 1.0, 1e-3
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 #: How tokens are written where their ids were asked for instead.
 BY_ID = "token_id:"
+#: What stands for a part of a letter.
+TORN = "\ufffd"
 #: One token: its text, and the likeliest candidates at its place with their log probabilities.
 Token = tuple[str, dict[str, float]]
 

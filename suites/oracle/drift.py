@@ -15,6 +15,11 @@ ROUNDED = 0.5
 SAME = 1e-3
 
 
+def per_token(pairs: Sequence[tuple[float, float]]) -> float:
+    """How far two scores of a token are apart on average, in nats. Raises ZeroDivisionError without any."""
+    return sum(abs(one - other) for one, other in pairs) / len(pairs)
+
+
 def apart(pairs: Sequence[tuple[float, float]], *, exact: bool, factor: float = FACTOR) -> str:
     """How two lists of scores differ by more than rounding; empty where they do not.
 
@@ -27,7 +32,7 @@ def apart(pairs: Sequence[tuple[float, float]], *, exact: bool, factor: float = 
     """
     if not pairs:
         return ""
-    each = sum(abs(one - other) for one, other in pairs) / len(pairs)
+    each = per_token(pairs)
     if each > (SAME if exact else ROUNDED):
         return f"{each:.3f} nats per token between {len(pairs)} scores"
     sums = [sum(values) for values in zip(*pairs, strict=True)]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
 from .answers import CHAT, COMPLETIONS, RESPONSES, answer_of, answers
-from .apis import BY_ID, listed_in, response_objects
-from .test_texts import SPECIAL, TORN
+from .apis import BY_ID, TORN, listed_in, response_objects
+from .test_texts import SPECIAL
 from .ties import SAME, bent
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
 from .answers import CHAT, COMPLETIONS, RESPONSES, answers
-from .apis import BY_ID
+from .apis import BY_ID, TORN
 from .drift import apart
 from .likeness import as_chat, plain
 
@@ -28,7 +28,6 @@ SHAPES = (
     "reasoning_effort", "truncate_prompt_tokens", "suffix", "mm_processor_kwargs", "cache_salt", "echo",
     "prompt_embeds", "structured_outputs", "thinking_token_budget", "include_reasoning", "functions",
 )  # fmt: skip
-TORN = "\ufffd"
 
 
 @check("oracle.same.scores", MUST, spec=SPEC, needs=["logprobs"], exchanges=["oracle.response-listed", "*"])

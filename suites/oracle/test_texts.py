@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm import MUST, SHOULD, Recording, Recordings, check, listed, observe, only_if
 
 from .answers import answers
+from .apis import TORN
 
 if TYPE_CHECKING:
     from .answers import Answer
@@ -21,7 +22,6 @@ CODE = re.compile(r"\b(?:[A-Za-z]{2,}\d?-\d{4}|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{
 KNOWN = re.compile(r"(?:iso|cve|ieee|din|rfc|ansi|isbn|issn|utf)\d?-", re.IGNORECASE)
 #: How special tokens are written: `<|im_start|>`, `<bos>`. Reasoning marks have checks of their own.
 SPECIAL = re.compile(r"<(?!/?think)[^<>\s]{1,40}>")
-TORN = "\ufffd"
 CONSTRAINTS = ("structured_outputs", "response_format", "guided_json", "guided_choice", "guided_regex")
 #: What makes a model write what it would not write by itself.
 BENT = ("allowed_token_ids", "logit_bias", "bad_words", "echo", "ignore_eos", "min_tokens", "prompt_embeds")

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from .answers import CHAT, COMPLETIONS
-from .test_texts import TORN
+from .apis import TORN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
