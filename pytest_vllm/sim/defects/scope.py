@@ -28,6 +28,12 @@ def remembering(make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
     return first
 
 
+def live(seconds: float, settings: Any) -> float:
+    """Nothing, as `ready`: what remembers earlier requests can't be applied to recordings one by one."""
+    del settings
+    return seconds
+
+
 def fresh(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as it was before anything was asked of it."""
     make = getattr(function, "fresh", None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.defects.edit import set_text
 from pytest_vllm.sim.defects.make import ignores, metric, spoil
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import COMPLETIONS, only, remembering
+from pytest_vllm.sim.defects.scope import COMPLETIONS, live, only, remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,12 +177,6 @@ def warm_answer_wrong(body: Any, exchange: Exchange) -> Any:
     return body
 
 
-def _live(seconds: float, settings: Any) -> float:
-    """Nothing: it asks for a live server, where the requests come in their own order."""
-    del settings
-    return seconds
-
-
 def _crowded() -> Callable[..., Any]:
     asked: Counter[str] = Counter()
 
@@ -200,7 +194,7 @@ def _crowded() -> Callable[..., Any]:
 add(
     "cache.crowd-garbled",
     "Several requests at once that share a long cached prefix get garbage.",
-    {"json": remembering(_crowded), "ready": _live},
+    {"json": remembering(_crowded), "ready": live},
     faults=["CACHE-013", "CONC-002"],
     catches=["cache.beside.same-answer"],
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.defects.choose import asks, constrained, failure, in_body, in_choices
 from pytest_vllm.sim.defects.edit import choices, set_text, text_of
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES, only, remembering
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES, live, only, remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 BOTH = (CHAT, COMPLETIONS)
 #: How the question begins that the suite asks over and over.
 AGAIN = "Repeat these words"
-
-
-def _live(seconds: float, settings: Any) -> float:
-    """Nothing: what remembers earlier answers can't be applied to recordings one by one."""
-    del settings
-    return seconds
 
 
 def _billed(body: dict[str, Any], prompt: int = 0, answer: int = 0, total: int = 0) -> None:
@@ -138,7 +132,7 @@ def _earlier_id() -> Callable[..., Any]:
 add(
     "oracle.id-twice",
     "Each sixtieth whole answer has the id of the one before it.",
-    {"json": only((*BOTH, RESPONSES, MESSAGES), remembering(_earlier_id)), "ready": _live},
+    {"json": only((*BOTH, RESPONSES, MESSAGES), remembering(_earlier_id)), "ready": live},
     catches=["oracle.events.own-id"],
 )
 
@@ -253,7 +247,7 @@ def _unanswered() -> Callable[..., Any]:
 add(
     "oracle.one-in-fifty-refused",
     "Each fiftieth time a question is asked whole, the answer is a 503.",
-    {"reply": only((CHAT,), remembering(_unanswered)), "ready": _live},
+    {"reply": only((CHAT,), remembering(_unanswered)), "ready": live},
     catches=["oracle.repeated.answered"],
 )
 
@@ -327,7 +321,7 @@ def _exchanged() -> Callable[..., Any]:
 add(
     "oracle.mixed-up",
     "Some answers are those to the request before.",
-    {"json": only((CHAT,), remembering(_exchanged)), "ready": _live},
+    {"json": only((CHAT,), remembering(_exchanged)), "ready": live},
     catches=["oracle.same.mixed-up"],
 )
 
@@ -350,7 +344,7 @@ def _neighbours() -> Callable[..., Any]:
 add(
     "oracle.code-of-another",
     "An answer ends in the code that another request was given.",
-    {"json": only((CHAT,), remembering(_neighbours)), "ready": _live},
+    {"json": only((CHAT,), remembering(_neighbours)), "ready": live},
     catches=["oracle.text.foreign"],
 )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.defects.choose import always, asks, failure, in_body, refused
 from pytest_vllm.sim.defects.edit import choices, set_text, text_of
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, RESPONSES, only, remembering
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, RESPONSES, live, only, remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -168,16 +168,10 @@ def _stale() -> Callable[..., Any]:
     return spoiled
 
 
-def _live(seconds: float, settings: Any) -> float:
-    """Nothing: what remembers earlier requests can't be applied to recordings one by one."""
-    del settings
-    return seconds
-
-
 add(
     "logprobs.prompt-stale",
     "A prompt that was read before has the log probabilities of something else at its beginning.",
-    {"json": only((COMPLETIONS,), remembering(_stale)), "ready": _live},
+    {"json": only((COMPLETIONS,), remembering(_stale)), "ready": live},
     faults=["vllm-project/vllm#42245"],
     catches=["logprobs.prompt.again"],
 )
@@ -358,7 +352,7 @@ def _runs_on() -> Callable[..., Any]:
 add(
     "structured.often-runs-on",
     "Each thirtieth streamed form goes on in white space.",
-    {"events": only((CHAT,), remembering(_runs_on)), "ready": _live},
+    {"events": only((CHAT,), remembering(_runs_on)), "ready": live},
     faults=["vllm-project/vllm#55313"],
     catches=["structured.often", "oracle.same.text"],
 )

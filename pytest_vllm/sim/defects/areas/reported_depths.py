@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.defects.calls import asked
 from pytest_vllm.sim.defects.choose import failure, in_body, refused
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import CHAT, only, remembering
+from pytest_vllm.sim.defects.scope import CHAT, live, only, remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,16 +91,10 @@ def _echoed() -> Callable[..., Any]:
     return refusing
 
 
-def _live(seconds: float, settings: Any) -> float:
-    """Nothing: what remembers earlier requests can't be applied to recordings one by one."""
-    del settings
-    return seconds
-
-
 add(
     "fields.echo-again-breaks",
     "An echo of what goes on ends in a server error the second time.",
-    {"reply": only((CHAT,), remembering(_echoed)), "ready": _live},
+    {"reply": only((CHAT,), remembering(_echoed)), "ready": live},
     faults=["vllm-project/vllm#19285"],
     catches=["fields.echo-again"],
 )

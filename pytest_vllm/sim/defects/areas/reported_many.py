@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.choose import asks, failure, in_body, refused
 from pytest_vllm.sim.defects.registry import add
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, only, remembering
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, live, only, remembering
 from pytest_vllm.sim.vision import pictures, url_of
 
 if TYPE_CHECKING:
@@ -117,16 +117,10 @@ def _partly() -> Callable[..., Any]:
     return refusing
 
 
-def _live(seconds: float, settings: Any) -> float:
-    """Nothing: what remembers earlier requests can't be applied to recordings one by one."""
-    del settings
-    return seconds
-
-
 add(
     "vision.partly-known-refused",
     "A picture that is known beside one that is not is refused.",
-    {"reply": only((CHAT,), remembering(_partly)), "ready": _live},
+    {"reply": only((CHAT,), remembering(_partly)), "ready": live},
     faults=["vllm-project/vllm#44538"],
     profile="spark-qwen35",
     catches=["vision.several.answered"],
