@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, Recordings, check, listed, observe, only_if
 
-from ..oracle.answers import CHAT, COMPLETIONS, ROUTES, answer_of, usages  # noqa: TID252 - suites lie together
+from ..oracle.answers import CHAT, COMPLETIONS, ROUTES, Answer, answer_of, usages  # noqa: TID252 - suites lie together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ def test_thought(vllm_recordings: Recordings) -> None:
         f"{one.key}: {part} of {whole} tokens"
         for one, part, whole in told
         for answer in [answer_of(one)]
-        if answer and part and part == whole and any(choice.content.strip() for choice in answer.choices)
+        if answer and part and part == whole and not _echoes(one) and _written(answer)
     ]
 
     assert not wrong, f"answers with text, of which all is reasoning: {listed(wrong)}"
@@ -77,8 +77,18 @@ def _counts_along(one: Recording) -> bool:
     """Whether a stream of one choice tells its usage as it goes; of several each tells its own."""
     asked = one.request.json or {}
     along = bool((asked.get("stream_options") or {}).get("continuous_usage_stats"))
-    alone = not _several(asked) and not asked.get("echo")
+    alone = not _several(asked) and not _echoes(one)
     return one.request.path in (CHAT, COMPLETIONS) and along and alone
+
+
+def _echoes(one: Recording) -> bool:
+    """Whether the text of an answer begins with what was sent, which nobody is billed for as an answer."""
+    return bool((one.request.json or {}).get("echo"))
+
+
+def _written(answer: Answer) -> bool:
+    """Whether an answer has text beside its reasoning."""
+    return any(choice.content.strip() for choice in answer.choices)
 
 
 def _several(asked: dict[str, Any]) -> bool:

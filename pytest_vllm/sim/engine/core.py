@@ -141,29 +141,28 @@ class Engine:
         now = self._end
         gaps: dict[float, int] = {}
         plan, self._plan = self._plan, []
-        for sequence, count in plan:
-            if not sequence.ended:
-                self._advance(sequence, count, now, gaps)
+        going = [(sequence, count) for sequence, count in plan if not sequence.ended]
+        further = [sequence for sequence, count in going if self._advance(sequence, count, now, gaps)]
         for last, times in gaps.items():
             self.stats.gap(now - last, times)
-        for sequence, _ in plan:
-            if sequence.ended != "abort":
-                sequence.listener.progressed(sequence)
+        for sequence in further:
+            sequence.listener.progressed(sequence)
         if not (self.waiting or self.running):
             self._end = -math.inf  # an idle engine begins its next step when that is asked for, not before
         self.wake()
 
-    def _advance(self, sequence: Sequence, count: int, now: float, gaps: dict[float, int]) -> None:
+    def _advance(self, sequence: Sequence, count: int, now: float, gaps: dict[float, int]) -> bool:
+        """Whether there is something to hand out: a part of a prompt that was computed is nothing."""
         size = self.capacity.block_size
         before = sequence.computed // size
         sequence.computed += count
         if sequence.computed // size > before and self.capacity.prefix_caching:
             self.scheduler.remember(sequence)
         if sequence.computed < sequence.known:
-            return
+            return False
         if not sequence.output:
             self._pool(sequence, now)
-            return
+            return True
         given = 1
         if sequence.first is not None:
             given += self.drafts.right(len(sequence.output) - sequence.done - 1)
@@ -178,6 +177,7 @@ class Engine:
             sequence.ended = sequence.finish
             self.scheduler.drop(sequence)
             self.stats.finish(sequence, sequence.finish, now)
+        return True
 
     def _pool(self, sequence: Sequence, now: float) -> None:
         """Of a sequence that is only pooled the prompt was all."""
