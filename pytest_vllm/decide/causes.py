@@ -7,13 +7,13 @@ A check that looks at everything joins one cause and never ties two of them toge
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.decide.deviations import GENERAL, subject_of, title_of
 from pytest_vllm.decide.verdict import (
-    EVERY,
     MISREAD,
     SIGNS_OF_LIFE,
     Verdict,
@@ -37,6 +37,8 @@ FOLLOWS = ("profile.capabilities.present",)
 WIDE = 8
 #: An exchange is blamed when its readers fail at least half as often as those of the worst one.
 SUSPECT = 0.5
+#: How the key of an exchange is written: a check of everything names some of what it met, and lists none.
+_KEY = re.compile(r"[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+(?:\[[^\]]*\])?")
 #: Areas are equally suspect when their shares of failing checks differ by less than this.
 EQUAL = 0.95
 #: Nearly all checks share it; an area may own it from this part of the most suspect area's share on.
@@ -104,7 +106,16 @@ class _Sight:
     @property
     def wide(self) -> bool:
         """Whether it looks at everything: it joins one cause and ties no two together."""
-        return len(self.blamed) > WIDE or EVERY in self.result.check
+        return len(self.blamed) > WIDE or of_everything(self.result)
+
+    @property
+    def senders(self) -> frozenset[str]:
+        """The areas whose exchanges it blames."""
+        return frozenset(key.partition(".")[0] for key in self.blamed)
+
+    def sent_by(self, other: _Sight) -> bool:
+        """Whether it blames what the area of the other check sends."""
+        return self.result.profile == other.result.profile and other.result.area in self.senders
 
     @property
     def said(self) -> set[str]:
@@ -163,6 +174,10 @@ def _sights(
     for rank, one in enumerate(ranked):
         share = {key: failing[one.profile, key] / max(1, judged[one.profile, key]) for key in one.exchanges}
         blamed = _blamed(one, share, {key for key in one.exchanges if (one.profile, key) in symptoms})
+        if of_everything(one):
+            blamed = (
+                frozenset(key for key in _KEY.findall(one.reason) if (one.profile, key) in seen) or blamed
+            )
         met = frozenset(symptoms[one.profile, key] for key in blamed if (one.profile, key) in symptoms)
         sights.append(_Sight(one, rank, blamed, met, subject_of(one.fact, one.reason)))
     return sights
@@ -173,9 +188,18 @@ def _by_owner(
 ) -> list[_Sight]:
     """What the blamed exchanges share names the area: what they are about; among equals, the route."""
     share = suspicion([one.result for one in sights], every)
-    owner = _subject(sights, share, seen) or _route(sights, share, seen)
+    owner = _sender(sights) or _subject(sights, share, seen) or _route(sights, share, seen)
     ordered = sorted(sights, key=lambda one: (not one.lifeless, one.result.area != owner, one.rank))
     return [replace(one, rank=rank) for rank, one in enumerate(ordered)]
+
+
+def _sender(sights: Sequence[_Sight]) -> str:
+    """The area whose exchanges all blame, where only that area and checks of everything fail; else empty."""
+    shared = frozenset[str].intersection(*(one.senders for one in sights)) if sights else frozenset()
+    for area in sorted(shared):
+        if all(one.result.area == area or of_everything(one.result) for one in sights):
+            return area
+    return ""
 
 
 def _subject(
@@ -238,6 +262,9 @@ def _groups(sights: Iterable[_Sight]) -> list[list[_Sight]]:
     for one in ordered:
         near = [(sum(one.like(other) for other in group), group) for group in groups]
         close = [pair for pair in near if pair[0]]
+        if one.wide and not close:
+            near = [(sum(one.sent_by(other) for other in group), group) for group in groups]
+            close = [pair for pair in near if pair[0]]
         if not close:
             groups.append([one])
         elif one.wide:

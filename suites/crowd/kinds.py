@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import only_if
 
+from ..oracle.neutral import UNPENALISED  # noqa: TID252 - suites lie together
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -148,7 +150,7 @@ def asked(server: Server, kind: str, colours: list[int], first: int, second: int
         second: the token of another word.
     """
     _able(server, kind)
-    body = KINDS[kind](first, second)
+    body = {**UNPENALISED, **KINDS[kind](first, second)}
     if kind == "chat" or (kind in OVER_CHAT and server.can("chat") and not server.can("reasoning")):
         return server.chat("Which birds live at the sea?", expect=None, **body)
     prompt: Any = f"{BEGUN}The {kind} of herons is seen by the sea, where"

@@ -6,12 +6,11 @@ from typing import Any
 
 from pytest_vllm import Recording, Request, Server, exchange, only_if
 
+from ..oracle.neutral import UNPENALISED  # noqa: TID252 - suites lie together
+
 QUESTION = "What is the capital of France?"
 OPENING = "The quick brown fox jumps over"
 LINES = "The quick\nbrown fox\n\njumps over"
-#: Whatever a server does by default (`--override-generation-config`, the checkpoint's own file): log
-#: probabilities are those before penalties, and the likeliest token is drawn only without any.
-UNPENALISED: dict[str, Any] = {"repetition_penalty": 1.0, "presence_penalty": 0, "frequency_penalty": 0}
 #: Candidates at most, in OpenAI's interface.
 MOST = 20
 #: Letters of two, three and four bytes, most of which no vocabulary holds as one token.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pytest_vllm.decide.verdict import SIGNS_OF_LIFE, Verdict, decide
+from pytest_vllm.decide.verdict import MISREAD, SIGNS_OF_LIFE, Verdict, decide, of_everything
 from pytest_vllm.report.causes import causes_of
 from pytest_vllm.report.record import ServerRun
 
@@ -119,7 +119,7 @@ def judged(defect: Defect, results: Sequence[Result], seconds: float, view: View
     found = causes_of(decide(results).failed, results, {view.profile.name: run})
     failed = [one for cause in found for one in cause.checks]
     related = {bare(name) for name in defect.catches}
-    unrelated = {bare(r.check) for r in failed if r.area != defect.area} - related
+    unrelated = {bare(r.check) for r in failed if r.area != defect.area and not _shows_any(r)} - related
     if any(r.check in SIGNS_OF_LIFE for r in failed):
         unrelated = set()  # where nothing is generated everything fails, and the verdict says so first
     wrong = [r for r in results if r.verdict in CAUGHT]
@@ -138,6 +138,11 @@ def judged(defect: Defect, results: Sequence[Result], seconds: float, view: View
         expected=defect.catches,
         reasons={r.check: r.reason for r in wrong},
     )
+
+
+def _shows_any(one: Result) -> bool:
+    """Whether a fault of any area shows in this: a check of every answer, or one that cannot read its own."""
+    return of_everything(one) or MISREAD in one.reason
 
 
 def bare(key: str) -> str:

@@ -144,6 +144,38 @@ def test_a_check_over_everything_does_not_tie_two_causes() -> None:
     assert len(causes(rows, rows)) == 2
 
 
+def test_a_check_of_everything_lies_with_what_it_names() -> None:
+    """It lists no exchanges: what it met stands in its words."""
+    rows = [
+        failing("tools.finish", "tools.one", reason="finish_reason 'stop'"),
+        failing("usage.total", "usage.one", reason="19 tokens, 24 counted"),
+        failing("oracle.same.text", reason="usage.one: 'a', most 'b'; pairs.free[row-02]: 'c', most say 'd'"),
+    ]
+    seen = {("sim", key): Seen() for key in ("tools.one", "usage.one", "pairs.free[row-02]")}
+
+    assert ids(causes(rows, rows, seen)) == [["tools.finish"], ["oracle.same.text", "usage.total"]]
+
+
+def test_a_check_of_everything_lies_with_the_area_whose_exchanges_it_names() -> None:
+    rows = [
+        failing("tools.finish", "tools.one", reason="finish_reason 'stop'"),
+        failing("oracle.end.told", reason="tools.two: said nothing"),
+    ]
+    seen = {("sim", key): Seen() for key in ("tools.one", "tools.two")}
+
+    assert ids(causes(rows, rows, seen)) == [["oracle.end.told", "tools.finish"]]
+
+
+def test_where_only_checks_of_everything_fail_the_sender_names_the_area() -> None:
+    rows = [
+        failing("oracle.end.told", reason="sizes.stream: said nothing"),
+        failing("sizes.stream", "sizes.stream", reason="1 character of 2"),
+    ]
+    seen = {("sim", "sizes.stream"): Seen()}
+
+    assert causes(rows, rows, seen)[0].area == "sizes"
+
+
 def test_an_exchange_whose_other_readers_pass_is_not_blamed() -> None:
     """Two checks that share only a set-up which everybody reads saw two things."""
     rows = [

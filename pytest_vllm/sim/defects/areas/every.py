@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.defects.choose import asks, in_body, in_choices
 from pytest_vllm.sim.defects.edit import choices, set_text, text_of
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, MODELS, RESPONSES, only, remembering
+from pytest_vllm.sim.defects.scope import (
+    CHAT,
+    COMPLETIONS,
+    MESSAGES,
+    MODELS,
+    RESPONSES,
+    live,
+    only,
+    remembering,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +34,6 @@ MANY, BLOCK = 5, 16
 #: Tokens of a long prompt, letters of a long form.
 BIG, LETTERS = 300, 200
 SUM = re.compile(r"(?m)^(vllm:time_to_first_token_seconds_sum\S* )(\S+)$")
-COUNTED = re.compile(r"(?m)^vllm:generation_tokens_total\S* (\S+)$")
 
 
 def _entries(choice: Json) -> list[Json]:
@@ -217,14 +225,25 @@ def silent(body: Any, exchange: Exchange) -> Any:
     return body
 
 
-@defect("metrics.sum-dips", on="metrics", catches=["metrics.every.grows"])
-def sum_dips(text: str, engine: Any) -> str:
-    """The sum of the times to the first token is halved in every other scrape."""
-    del engine
-    counted = COUNTED.search(text)
-    if counted is None or int(float(counted[1])) % 2:
-        return text
-    return SUM.sub(lambda found: f"{found[1]}{json.dumps(float(found[2]) / 2)}", text)
+def _dips() -> Callable[[str, Any], str]:
+    """Remembers how often the metrics were read."""
+    read = count(1)
+
+    def halved(text: str, engine: Any) -> str:
+        del engine
+        if next(read) % 3:
+            return text
+        return SUM.sub(lambda found: f"{found[1]}{json.dumps(float(found[2]) / 2)}", text)
+
+    return halved
+
+
+add(
+    "metrics.sum-dips",
+    "The sum of the times to the first token is halved in every third scrape.",
+    {"metrics": remembering(_dips), "ready": live},
+    catches=["metrics.every.grows"],
+)
 
 
 @defect("logprobs.streamed-offsets", on="events", paths=(COMPLETIONS,), catches=["logprobs.every.offsets"])
