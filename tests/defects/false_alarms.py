@@ -16,7 +16,6 @@ import argparse
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,7 @@ from tests.defects.false_alarms_drawing import Draw, draw, each_alone
 from tests.defects.judging import ROOT, judge_all
 from tests.defects.matrix import recorded_only, suites
 from tests.defects.recording import opened
-from tests.defects.room import end_with_parent, own_room, room
+from tests.defects.room import own_pool, room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -119,14 +118,10 @@ def run_all(
     """These servers, over several processes; each is printed as it comes."""
     suites()  # before the processes are forked, so that they share it
     alarms = []
-    with own_room(), ProcessPoolExecutor(workers, initializer=end_with_parent) as pool:
-        try:
-            for alarm in pool.map(run, draws):
-                alarms.append(alarm)
-                say(alarm)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with own_pool(workers) as pool:
+        for alarm in pool.map(run, draws):
+            alarms.append(alarm)
+            say(alarm)
     return alarms
 
 

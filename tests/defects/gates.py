@@ -14,14 +14,14 @@ import io
 import random
 import re
 import sys
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_vllm.sim.defects.registry import Defect, all_defects
 from tests.defects.matrix import ELSEWHERE
 from tests.defects.outcome import BOOT_AREA
-from tests.defects.room import end_with_parent, own_room, room
+from tests.defects.room import own_pool, room
 from tests.real.gate import run_gate
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=1, help="gates at once; a gate takes two cores")
     options = parser.parse_args(argv)
     runs = []
-    with own_room(), ProcessPoolExecutor(options.workers, initializer=end_with_parent) as pool:
+    with own_pool(options.workers) as pool:
         tasks = {pool.submit(_end_of, one.name): one for one in sample(options.runs or len(all_defects()))}
         for task in as_completed(tasks):
             runs.append(last := Gate(tasks[task], *task.result()))

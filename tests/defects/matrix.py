@@ -17,7 +17,7 @@ import argparse
 import sys
 import time
 from collections import Counter, defaultdict
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,7 @@ from tests.defects.outcome import Outcome, causes_in_words, judged, killers, not
 from tests.defects.part import part_for
 from tests.defects.promises import broken
 from tests.defects.recording import hurried, profile_for, record, rewritten
-from tests.defects.room import end_with_parent, own_room, room
+from tests.defects.room import own_pool, own_room, room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -152,16 +152,12 @@ def run(
     """
     suites()  # before the processes are forked, so that they share it
     done: dict[str, Outcome] = {}
-    with own_room(), ProcessPoolExecutor(workers, initializer=end_with_parent) as pool:
+    with own_pool(workers) as pool:
         tasks = [pool.submit(_outcomes_of, part, full) for part in batches(names)]
-        try:
-            for task in as_completed(tasks):
-                for outcome in task.result():
-                    done[outcome.defect] = outcome
-                    say(outcome)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for task in as_completed(tasks):
+            for outcome in task.result():
+                done[outcome.defect] = outcome
+                say(outcome)
     unsettled = [name for name in names if done[name].unsettled]
     if unsettled:
         with own_room():

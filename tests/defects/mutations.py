@@ -16,7 +16,6 @@ import json
 import sys
 import time
 from collections import Counter, defaultdict
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from pytest_vllm.decide.verdict import Answer, Verdict, decide
 from tests.defects import matrix
 from tests.defects.judging import judge_changed
 from tests.defects.mutators import ALTERATIONS, altered, paths_of
-from tests.defects.room import end_with_parent, own_room
+from tests.defects.room import own_pool
 from tests.defects.tolerated import allowed
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no kind {', '.join(sorted(unknown))}; there are {', '.join(found)}")
     told: Counter[str] = Counter()
     matrix.healthy_results()  # before the processes are forked, so that they share it
-    with own_room(), ProcessPoolExecutor(options.workers, initializer=end_with_parent) as pool:
+    with own_pool(options.workers) as pool:
         for kind in options.kind or found:
             chosen = found[kind][:: options.every]
             fates = dict(zip(chosen, pool.map(fate_of, chosen, chunksize=4), strict=True))

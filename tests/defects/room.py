@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import threading
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,19 @@ def room(name: str) -> Iterator[Path]:
             yield folder / "run"
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def own_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes of a run, with its folder. What ends the run ends them, at once and not after their work."""
+    with own_room(), ProcessPoolExecutor(workers, initializer=end_with_parent) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.kill()  # a worker takes the end of its own process for the end of one task
+            raise
 
 
 def end_with_parent() -> None:

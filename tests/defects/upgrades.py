@@ -17,7 +17,7 @@ import io
 import json
 import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from pytest_vllm.report.compare.difference import Weight
 from pytest_vllm.sim.defects.registry import Defect, all_defects, find
 from tests.defects.gates import sample
 from tests.defects.matrix import suites
-from tests.defects.room import end_with_parent, own_room, room
+from tests.defects.room import own_pool, room
 from tests.real.gate import run_gate
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     drawn = [find(name) for name in options.names] or sample(options.runs or len(all_defects()))
     asked = no_options if options.whole else areas_of
     done: list[Upgrade] = []
-    with own_room(), ProcessPoolExecutor(options.workers, initializer=end_with_parent) as pool:
+    with own_pool(options.workers) as pool:
         healthy = {}
         for kind in dict.fromkeys(map(kind_of, drawn)):
             alike = [one for one in drawn if kind_of(one) == kind]
