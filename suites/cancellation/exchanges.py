@@ -52,7 +52,7 @@ def cancellation_choices(server: Server) -> Request:
     return left(server, abort_after=8, n=4, temperature=1, seed=1)
 
 
-@exchange("cancellation.round")
+@exchange("cancellation.round", crowd="left")
 def cancellation_round(server: Server, cancel_round: object) -> Request:
     """One of several streams that are left after two events."""
     del cancel_round
@@ -73,9 +73,9 @@ def cancellation_after_neighbour(server: Server, cancellation_neighbour: Recordi
     return server.completion("Hello", max_tokens=1)
 
 
-@exchange("cancellation.neighbour")
+@exchange("cancellation.neighbour", crowd="left")
 def cancellation_neighbour(server: Server) -> Request:
-    """A stream that runs to its end while others are left."""
+    """A stream that runs to its end while others, sent at the same moment, are left."""
     return server.completion(
         PROMPT,
         max_tokens=NEIGHBOUR,
