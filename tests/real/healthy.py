@@ -140,11 +140,56 @@ SETS = {
             "max-model-len = 4096",
             "stream-interval = 5",
             "max-logprobs = 1",
-            "max-num-partial-prefills = 1",
             "long-prefill-token-threshold = 64",
             'fingerprint-mode = "none"',
             "enable-request-id-headers = true",
         ]
+    ),
+    # what it adds to answers, streams, metrics and its log
+    "reports": Flags(
+        [
+            "max-model-len = 4096",
+            "max-num-seqs = 8",
+            "max-num-active-seqs = 2",
+            "sse-keep-alive-interval = 1",
+            "enable-per-request-metrics = true",
+            "return-sampling-mask = true",
+            'show-hidden-metrics-for-version = "0.31"',
+            "custom-histogram-buckets = { time_to_first_token = [0.5, 5.0], request_latency = [1.0, 60.0] }",
+            "kv-cache-metrics = true",
+            "enable-tokenizer-info-endpoint = true",
+            "enable-log-requests = true",
+            "enable-log-outputs = true",
+            "renderer-num-workers = 2",
+        ]
+    ),
+    # it refuses what it has no room for, with 503
+    "sheds": Flags(
+        [
+            "max-model-len = 4096",
+            "max-num-seqs = 4",
+            "max-num-queued-reqs = 6",
+            "max-num-queued-tokens = 4096",
+            'disable-access-log-for-endpoints = "/health,/metrics,/ping"',
+            "h11-max-header-count = 64",
+        ]
+    ),
+    "parsers": Flags(
+        [
+            "max-model-len = 4096",
+            "max-num-seqs = 8",
+            "enable-auto-tool-choice = true",
+            'tool-call-parser = "hermes"',
+            'tool-strict-level = "parameter"',
+            "exclude-tools-when-tool-choice-none = true",
+            'reasoning-parser = "deepseek_r1"',
+            'structured-outputs-config = { backend = "guidance", disable_any_whitespace = true }',
+            "trust-request-chat-template = true",
+            'response-role = "helper"',
+            "enable-prompt-tokens-details = true",
+            "enable-scale-out = true",
+        ],
+        env={"VLLM_HTTP_TIMEOUT_KEEP_ALIVE": '"1"'},
     ),
     "drafts": Flags(
         [
