@@ -26,7 +26,7 @@ _ENGINE = re.compile(r"Engine|Worker|Ray", re.IGNORECASE)
 _WORKER = re.compile(r"Worker|Ray", re.IGNORECASE)
 #: A worker calls helpers of the settings; it does not check them.
 SETTINGS = "fault-in-settings"
-FRONT, COMPILATION = "fault-in-front-end", "fault-in-compilation"
+FRONT, COMPILATION, PARSER = "fault-in-front-end", "fault-in-compilation", "fault-in-parser"
 #: Errors that say what the surroundings did, wherever they were raised.
 _OUTSIDE = re.compile(
     r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|SSLError|(?:File\w+|Directory|Permission)Error"
@@ -48,6 +48,7 @@ _INSIDE = re.compile(r"/vllm/(?:v1/)?(?:worker|model_executor|executor|core|atte
 #: A sentence that refuses something: who raised it is not at fault, and says why itself.
 _REFUSES = re.compile(
     r"\A[^\n]*\b(?:only (?:supports?|supported|works?|accepts?|available|allowed|possible)"
+    r"|only [^\n.]{1,80} (?:is|are) (?:supported|allowed|accepted|possible|valid)"
     r"|(?:not|un)(?: yet| currently)? ?supported|(?:does|do|did) not (?:yet |currently )?support|not allowed"
     r"|(?:is|are) required|requires? |(?:is|are) not (?:available|enabled|installed)"
     r"|(?:is|are) (?:not |in)compatible with|cannot be (?:used|combined|enabled|set)"
@@ -119,7 +120,7 @@ def _fault_of(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
         return None
     if any(_CLIENT.search(frame) for frame in one.frames[-3:]) or _is_elsewhere(one):
         return None
-    if is_request(one, phase):
+    if is_request(one, phase) or _is_a_persons(one):
         return None
     return _named(one, phase)
 
@@ -127,7 +128,8 @@ def _fault_of(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
 def is_refusal(one: Raised) -> bool:
     """Whether an error is a sentence that says what vLLM, or a program around it, does not do."""
     asserted = one.error == "AssertionError" and _ASSERTED.search(one.text)
-    refused = _REFUSAL.search(one.error) and _REFUSES.search(one.text)
+    raises = _REFUSAL.search(one.error) or one.statement.startswith("raise ")
+    refused = raises and _REFUSES.search(one.text)
     around = bool(refused) and not any(_OF_VLLM.search(frame) for frame in one.frames)
     return bool(asserted or refused) and (around or raiser(one.frames) in {VLLM, PLUGIN, PYTHON, ""})
 
@@ -137,6 +139,12 @@ def is_request(one: Raised, phase: str) -> bool:
     if any(_ROUTED.search(frame) for frame in one.frames):
         return not any(_INSIDE.search(frame) for frame in one.frames)
     return phase == STARTED and (one.process.startswith("APIServer") or _of_a_request(one))
+
+
+def _is_a_persons(one: Raised) -> bool:
+    """Whether nothing shows that vLLM has to do with an error: neither its process nor a frame of it."""
+    ours = (raiser((frame,)) in {VLLM, PLUGIN} or generated(frame) for frame in one.frames)
+    return not (one.process or one.signed) and not any(ours)
 
 
 def _is_elsewhere(one: Raised) -> bool:
@@ -161,7 +169,8 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
         if area is not None and area.cause.id == FRONT and phase == STARTED:
             return None  # as above, of versions that do not name the process
         if area is not None and not (area.cause.id == SETTINGS and _WORKER.match(one.process)):
-            return one, _cause(area, one, frame, phase, outer)
+            # what a parser is given is the model's: a library that refuses to read it is not at fault
+            return one, _cause(area, one, frame, phase, None if area.cause.id == PARSER else outer)
         if first and (name := library(frame)):
             outer = name, frame
         first = False
@@ -175,7 +184,8 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
 
 def _cause(area: Area, one: Raised, frame: str, phase: str, outer: tuple[str, str] | None) -> Cause:
     if outer is None:
-        means = f"{area.part} failed: {_short(one.error)} in {_TAIL.sub('', frame)}{_while(phase)}"
+        held = f" ({one.asserted} does not hold)" if one.asserted else ""
+        means = f"{area.part} failed: {_short(one.error)}{held} in {_TAIL.sub('', frame)}{_while(phase)}"
         return replace(area.cause, means=f"{means}. The log names no reason that is known")
     return _of_library(one, phase, outer, area)
 

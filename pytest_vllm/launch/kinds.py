@@ -40,6 +40,7 @@ class Kind:
         own: True where vLLM's own code, or its plugin's, has to be what raised it, not a library that it
             called; False where it has to be somebody else's code, which the frames show; None where that
             does not matter.
+        asserted: searched in the condition that did not hold, of an assertion that says nothing else.
     """
 
     cause: Cause
@@ -52,6 +53,7 @@ class Kind:
     sure: bool
     own: bool | None
     deep: bool = False
+    asserted: re.Pattern[str] | None = None
 
     def fits(self, one: Raised, phase: str) -> bool:
         """Whether an exception is of this kind."""
@@ -60,6 +62,7 @@ class Kind:
             (self.frame, "\n".join(one.frames if self.deep else one.frames[-_INNER:])),
             (self.text, one.text),
             (self.phase, phase),
+            (self.asserted, one.asserted),
         )
         if self.own is not None and not self._whose(raiser(one.frames)):
             return False
@@ -88,12 +91,12 @@ def _kind(row: dict[str, Any]) -> Kind:
         source=row["source"],
         follows=bool(row.get("follows")),
     )
-    error, frame, text, phase, line, hung = (
+    error, frame, text, phase, line, hung, asserted = (
         re.compile(row[name], re.MULTILINE) if name in row else None
-        for name in ("error", "frame", "text", "phase", "line", "hung")
+        for name in ("error", "frame", "text", "phase", "line", "hung", "asserted")
     )
     sure, deep = bool(row.get("sure")), bool(row.get("deep"))
-    return Kind(cause, error, frame, text, phase, line, hung, sure, row.get("own"), deep)
+    return Kind(cause, error, frame, text, phase, line, hung, sure, row.get("own"), deep, asserted)
 
 
 def of_kind(kind: Kind, number: int, line: str) -> Found:
