@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from pytest_vllm.launch.causes import Cause
 from pytest_vllm.launch.phases import STARTED, STARTING
 from pytest_vllm.launch.raiser import PLUGIN, PYTHON, VLLM, generated, library, passes, raiser
+from pytest_vllm.launch.refusing import REFUSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_vllm.launch.tracebacks import Raised
 
@@ -45,15 +46,6 @@ _ROUTED = re.compile(
 #: The engine's own parts: in old versions they run in the front end's process.
 _INSIDE = re.compile(r"/vllm/(?:v1/)?(?:worker|model_executor|executor|core|attention|engine/llm_engine)\b")
 
-#: A sentence that refuses something: who raised it is not at fault, and says why itself.
-_REFUSES = re.compile(
-    r"\A[^\n]*\b(?:only (?:supports?|supported|works?|accepts?|available|allowed|possible)"
-    r"|only [^\n.]{1,80} (?:is|are) (?:supported|allowed|accepted|possible|valid)"
-    r"|(?:not|un)(?: yet| currently)? ?supported|(?:does|do|did) not (?:yet |currently )?support|not allowed"
-    r"|(?:is|are) required|requires? |(?:is|are) not (?:available|enabled|installed)"
-    r"|(?:is|are) (?:not |in)compatible with|cannot be (?:used|combined|enabled|set)"
-    r"|must (?:not )?be (?:set|enabled))"
-)
 _REFUSAL = re.compile(r"^(?:ValueError|NotImplementedError)$")
 #: An assertion also guards what may never happen: of those, what does not exist here.
 _ASSERTED = re.compile(
@@ -129,7 +121,7 @@ def is_refusal(one: Raised) -> bool:
     """Whether an error is a sentence that says what vLLM, or a program around it, does not do."""
     asserted = one.error == "AssertionError" and _ASSERTED.search(one.text)
     raises = _REFUSAL.search(one.error) or one.statement.startswith("raise ")
-    refused = raises and _REFUSES.search(one.text)
+    refused = raises and REFUSES.search(one.text)
     around = bool(refused) and not any(_OF_VLLM.search(frame) for frame in one.frames)
     return bool(asserted or refused) and (around or raiser(one.frames) in {VLLM, PLUGIN, PYTHON, ""})
 
@@ -162,6 +154,8 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
     """The part whose code raised it, or the library that did with the part that called it."""
     outer: tuple[str, str] | None = None
     first = True
+    if one.frames and not _located(one.frames):
+        return None
     for frame in reversed(one.frames):
         if passes(frame):
             continue
@@ -180,6 +174,12 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
         return one, _cause(area, one, written, phase, None)
     # a log whose front was cut may show the library's frames alone
     return (one, _of_library(one, phase, outer)) if outer and "/" not in outer[0] else None
+
+
+def _located(frames: Sequence[str]) -> bool:
+    """Whether it shows whose code raised: a path that was cut short belongs to nobody."""
+    inner = next((frame for frame in reversed(frames) if not passes(frame)), "/")
+    return "/" in inner.partition(":")[0] or any(area.frame.search(inner) for area in areas())
 
 
 def _cause(area: Area, one: Raised, frame: str, phase: str, outer: tuple[str, str] | None) -> Cause:

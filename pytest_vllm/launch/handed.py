@@ -17,7 +17,7 @@ _OF_DEVICES = frozenset(
 
 
 def by_device(lines: Sequence[str], follower: Found) -> Found | None:
-    """What the device failed of, where NCCL says no more than that it did; a warning may be all that tells."""
+    """What the device failed of, where NCCL says no more than that; a warning may be all that tells."""
     if not _HANDED_ON.search(follower.line):
         return None
     found = (one for n, text in enumerate(lines, 1) for one in matches(n, text, ran=True))

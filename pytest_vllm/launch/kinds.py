@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.causes import Cause
 from pytest_vllm.launch.raiser import PLUGIN, VLLM, raiser
+from pytest_vllm.launch.refusing import REFUSES
 from pytest_vllm.launch.words import Found
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _NEVER = re.compile(r"(?!)")
 _INNER = 8
+_NOT, _REFUSING = "\\A(?!", {"settings-refused", "lora-does-not-fit"}
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,16 @@ class Kind:
         )
         if self.own is not None and not self._whose(raiser(one.frames)):
             return False
+        if self._by_place and REFUSES.search(one.text):
+            return False
         given = [pattern.search(words) for pattern, words in asked if pattern is not None]
         return bool(given) and all(given)
+
+    @property
+    def _by_place(self) -> bool:
+        """Whether no words of the error have a say: one that refuses something says itself why."""
+        words = self.text is not None and not self.text.pattern.startswith(_NOT)
+        return self.frame is not None and not words and self.cause.id not in _REFUSING
 
     def _whose(self, who: str) -> bool:
         return who in {VLLM, PLUGIN, ""} if self.own else who not in {VLLM, ""}
