@@ -30,7 +30,7 @@ SETTINGS = "fault-in-settings"
 FRONT, COMPILATION, PARSER = "fault-in-front-end", "fault-in-compilation", "fault-in-parser"
 #: Errors that say what the surroundings did, wherever they were raised.
 _OUTSIDE = re.compile(
-    r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|SSLError|(?:File\w+|Directory|Permission)Error"
+    r"Interrupt|Exit|Timeout|Connect(?:ion)?|BrokenPipe|OSError|SSLError|ZMQError|(?:File\w+|Directory|Permission)Error"
 )
 #: What only holds others, which stand below it.
 _GROUP = re.compile(r"ExceptionGroup$")
@@ -120,7 +120,8 @@ def _fault_of(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
 def is_refusal(one: Raised) -> bool:
     """Whether an error is a sentence that says what vLLM, or a program around it, does not do."""
     asserted = one.error == "AssertionError" and _ASSERTED.search(one.text)
-    raises = _REFUSAL.search(one.error) or one.statement.startswith("raise ")
+    ours = one.statement.startswith("raise ") and raiser(one.frames) in {VLLM, PLUGIN}
+    raises = ours or _REFUSAL.search(one.error)
     refused = raises and REFUSES.search(one.text)
     around = bool(refused) and not any(_OF_VLLM.search(frame) for frame in one.frames)
     return bool(asserted or refused) and (around or raiser(one.frames) in {VLLM, PLUGIN, PYTHON, ""})
