@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from pytest_vllm.launch.causes import Cause
 from pytest_vllm.launch.phases import STARTED, STARTING
 from pytest_vllm.launch.raiser import PLUGIN, PYTHON, VLLM, generated, library, passes, raiser
+from pytest_vllm.launch.refusing import REFUSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_vllm.launch.tracebacks import Raised
 
@@ -26,10 +27,10 @@ _ENGINE = re.compile(r"Engine|Worker|Ray", re.IGNORECASE)
 _WORKER = re.compile(r"Worker|Ray", re.IGNORECASE)
 #: A worker calls helpers of the settings; it does not check them.
 SETTINGS = "fault-in-settings"
-FRONT, COMPILATION = "fault-in-front-end", "fault-in-compilation"
+FRONT, COMPILATION, PARSER = "fault-in-front-end", "fault-in-compilation", "fault-in-parser"
 #: Errors that say what the surroundings did, wherever they were raised.
 _OUTSIDE = re.compile(
-    r"Interrupt|Exit|Timeout|Connection|BrokenPipe|OSError|SSLError|(?:File\w+|Directory|Permission)Error"
+    r"Interrupt|Exit|Timeout|Connect(?:ion)?|BrokenPipe|OSError|SSLError|ZMQError|(?:File\w+|Directory|Permission)Error"
 )
 #: What only holds others, which stand below it.
 _GROUP = re.compile(r"ExceptionGroup$")
@@ -45,14 +46,6 @@ _ROUTED = re.compile(
 #: The engine's own parts: in old versions they run in the front end's process.
 _INSIDE = re.compile(r"/vllm/(?:v1/)?(?:worker|model_executor|executor|core|attention|engine/llm_engine)\b")
 
-#: A sentence that refuses something: who raised it is not at fault, and says why itself.
-_REFUSES = re.compile(
-    r"\A[^\n]*\b(?:only (?:supports?|supported|works?|accepts?|available|allowed|possible)"
-    r"|(?:not|un)(?: yet| currently)? ?supported|(?:does|do|did) not (?:yet |currently )?support|not allowed"
-    r"|(?:is|are) required|requires? |(?:is|are) not (?:available|enabled|installed)"
-    r"|(?:is|are) (?:not |in)compatible with|cannot be (?:used|combined|enabled|set)"
-    r"|must (?:not )?be (?:set|enabled))"
-)
 _REFUSAL = re.compile(r"^(?:ValueError|NotImplementedError)$")
 #: An assertion also guards what may never happen: of those, what does not exist here.
 _ASSERTED = re.compile(
@@ -119,7 +112,7 @@ def _fault_of(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
         return None
     if any(_CLIENT.search(frame) for frame in one.frames[-3:]) or _is_elsewhere(one):
         return None
-    if is_request(one, phase):
+    if is_request(one, phase) or _is_a_persons(one):
         return None
     return _named(one, phase)
 
@@ -127,7 +120,9 @@ def _fault_of(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
 def is_refusal(one: Raised) -> bool:
     """Whether an error is a sentence that says what vLLM, or a program around it, does not do."""
     asserted = one.error == "AssertionError" and _ASSERTED.search(one.text)
-    refused = _REFUSAL.search(one.error) and _REFUSES.search(one.text)
+    ours = one.statement.startswith("raise ") and raiser(one.frames) in {VLLM, PLUGIN}
+    raises = ours or _REFUSAL.search(one.error)
+    refused = raises and REFUSES.search(one.text)
     around = bool(refused) and not any(_OF_VLLM.search(frame) for frame in one.frames)
     return bool(asserted or refused) and (around or raiser(one.frames) in {VLLM, PLUGIN, PYTHON, ""})
 
@@ -137,6 +132,12 @@ def is_request(one: Raised, phase: str) -> bool:
     if any(_ROUTED.search(frame) for frame in one.frames):
         return not any(_INSIDE.search(frame) for frame in one.frames)
     return phase == STARTED and (one.process.startswith("APIServer") or _of_a_request(one))
+
+
+def _is_a_persons(one: Raised) -> bool:
+    """Whether nothing shows that vLLM has to do with an error: neither its process nor a frame of it."""
+    ours = (raiser((frame,)) in {VLLM, PLUGIN} or generated(frame) for frame in one.frames)
+    return not (one.process or one.signed) and not any(ours)
 
 
 def _is_elsewhere(one: Raised) -> bool:
@@ -154,6 +155,8 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
     """The part whose code raised it, or the library that did with the part that called it."""
     outer: tuple[str, str] | None = None
     first = True
+    if one.frames and not _located(one.frames):
+        return None
     for frame in reversed(one.frames):
         if passes(frame):
             continue
@@ -161,7 +164,8 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
         if area is not None and area.cause.id == FRONT and phase == STARTED:
             return None  # as above, of versions that do not name the process
         if area is not None and not (area.cause.id == SETTINGS and _WORKER.match(one.process)):
-            return one, _cause(area, one, frame, phase, outer)
+            # what a parser is given is the model's: a library that refuses to read it is not at fault
+            return one, _cause(area, one, frame, phase, None if area.cause.id == PARSER else outer)
         if first and (name := library(frame)):
             outer = name, frame
         first = False
@@ -173,9 +177,16 @@ def _named(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
     return (one, _of_library(one, phase, outer)) if outer and "/" not in outer[0] else None
 
 
+def _located(frames: Sequence[str]) -> bool:
+    """Whether it shows whose code raised: a path that was cut short belongs to nobody."""
+    inner = next((frame for frame in reversed(frames) if not passes(frame)), "/")
+    return "/" in inner.partition(":")[0] or any(area.frame.search(inner) for area in areas())
+
+
 def _cause(area: Area, one: Raised, frame: str, phase: str, outer: tuple[str, str] | None) -> Cause:
     if outer is None:
-        means = f"{area.part} failed: {_short(one.error)} in {_TAIL.sub('', frame)}{_while(phase)}"
+        held = f" ({one.asserted} does not hold)" if one.asserted else ""
+        means = f"{area.part} failed: {_short(one.error)}{held} in {_TAIL.sub('', frame)}{_while(phase)}"
         return replace(area.cause, means=f"{means}. The log names no reason that is known")
     return _of_library(one, phase, outer, area)
 

@@ -14,6 +14,7 @@ from pytest_vllm.launch.areas import fault_in, is_refusal
 from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.causes import causes
 from pytest_vllm.launch.frontend import without_requests
+from pytest_vllm.launch.handed import by_device
 from pytest_vllm.launch.hangs import where_it_hangs
 from pytest_vllm.launch.kinds import kinds, of_kind
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
@@ -64,7 +65,8 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
     if found is not None and found.cause.follows and _unknown_before(found, errors):
         found = None
     if found is not None and firm:
-        other = _of_another(texts, errors, phase, found) if found.cause.follows else None
+        other = by_device(texts, found) if found.cause.follows else None
+        other = other or (_of_another(texts, errors, phase, found) if found.cause.follows else None)
         other = other or (_died_before(texts, found) if found.cause.follows else None)
         return other or _by_traceback(found, texts, errors, phase) or found
     if words := by_quotation([one for one, whole in zip(errors, every, strict=True) if one is not whole]):

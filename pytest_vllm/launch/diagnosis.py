@@ -14,7 +14,7 @@ from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.launch.phases import STARTED, step_of
 from pytest_vllm.launch.places import Place, fitting, place_of
-from pytest_vllm.launch.tracebacks import WRAPPER, raised
+from pytest_vllm.launch.tracebacks import WRAPPER, is_frame, raised
 from pytest_vllm.launch.words import only_warns
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _TELLING = 3
 _WIDEST = 400
 #: So many answers after an error of the engine: it lives.
 _SURVIVED = 5
+_SOURCES = 2
 _STALLED, _WAITS = 3, "No available shared memory broadcast block found"
 _ANSWERED = re.compile(r'"POST /\S+ HTTP/[\d.]+" (?:200|4\d\d)\b')
 _ENGINE = re.compile(
@@ -213,7 +214,14 @@ def _failed(texts: Sequence[str], *, hung: bool) -> bool:
 
 def _troubled(texts: Sequence[str]) -> bool:
     """Whether anything but warnings says that something failed."""
-    return any(not one.aside for one in raised(texts)) or any(_FAILED.match(text) for text in texts)
+    said = any(_FAILED.match(text) for text in texts)
+    return said or any(not one.aside for one in raised(texts)) or _ends_raising(texts)
+
+
+def _ends_raising(texts: Sequence[str]) -> bool:
+    """Whether a log breaks off in a traceback, before it comes to the error."""
+    last = [text for text in texts if text.strip()][-_SOURCES:]
+    return any(is_frame(text) for text in last)
 
 
 def _only_warns(texts: Sequence[str], found: Found) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.causes import Cause
 from pytest_vllm.launch.raiser import PLUGIN, VLLM, raiser
+from pytest_vllm.launch.refusing import REFUSES
 from pytest_vllm.launch.words import Found
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _NEVER = re.compile(r"(?!)")
 _INNER = 8
+_NOT, _REFUSING = "\\A(?!", {"settings-refused", "lora-does-not-fit"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Kind:
         own: True where vLLM's own code, or its plugin's, has to be what raised it, not a library that it
             called; False where it has to be somebody else's code, which the frames show; None where that
             does not matter.
+        asserted: searched in the condition that did not hold, of an assertion that says nothing else.
     """
 
     cause: Cause
@@ -52,6 +55,7 @@ class Kind:
     sure: bool
     own: bool | None
     deep: bool = False
+    asserted: re.Pattern[str] | None = None
 
     def fits(self, one: Raised, phase: str) -> bool:
         """Whether an exception is of this kind."""
@@ -60,11 +64,20 @@ class Kind:
             (self.frame, "\n".join(one.frames if self.deep else one.frames[-_INNER:])),
             (self.text, one.text),
             (self.phase, phase),
+            (self.asserted, one.asserted),
         )
         if self.own is not None and not self._whose(raiser(one.frames)):
             return False
+        if self._by_place and REFUSES.search(one.text):
+            return False
         given = [pattern.search(words) for pattern, words in asked if pattern is not None]
         return bool(given) and all(given)
+
+    @property
+    def _by_place(self) -> bool:
+        """Whether no words of the error have a say: one that refuses something says itself why."""
+        words = self.text is not None and not self.text.pattern.startswith(_NOT)
+        return self.frame is not None and not words and self.cause.id not in _REFUSING
 
     def _whose(self, who: str) -> bool:
         return who in {VLLM, PLUGIN, ""} if self.own else who not in {VLLM, ""}
@@ -88,12 +101,12 @@ def _kind(row: dict[str, Any]) -> Kind:
         source=row["source"],
         follows=bool(row.get("follows")),
     )
-    error, frame, text, phase, line, hung = (
+    error, frame, text, phase, line, hung, asserted = (
         re.compile(row[name], re.MULTILINE) if name in row else None
-        for name in ("error", "frame", "text", "phase", "line", "hung")
+        for name in ("error", "frame", "text", "phase", "line", "hung", "asserted")
     )
     sure, deep = bool(row.get("sure")), bool(row.get("deep"))
-    return Kind(cause, error, frame, text, phase, line, hung, sure, row.get("own"), deep)
+    return Kind(cause, error, frame, text, phase, line, hung, sure, row.get("own"), deep, asserted)
 
 
 def of_kind(kind: Kind, number: int, line: str) -> Found:

@@ -24,7 +24,7 @@ _GENERATED = r"torchinductor_|inductor_cache/|torch_compile_cache/|/c[a-z2-7]{51
 _IS_GENERATED = re.compile(_GENERATED)
 #: What passes an error of its caller on: PyTorch's dispatch, wrappers, generated code.
 _PASSES = re.compile(
-    rf"^<|\.(?:pyx|pxi|pxd)\b|{_GENERATED}|/tvm_ffi/"
+    rf"^<|\.(?:pyx|pxi|pxd)\b|{_GENERATED}|/tvm_ffi/|:__getattr(?:ibute)?__$"
     r"|-packages/(?:uvloop|pydantic|pydantic_core|numpy|einops|cloudpickle|tqdm|typing_extensions|cachetools)/"
     r"|/torch/(?!distributed/|_inductor/(?!output_code)|_dynamo/(?!eval_frame|aot_compile|decorators|external)|_functorch/(?!_aot))"
 )

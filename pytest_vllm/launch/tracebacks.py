@@ -37,6 +37,8 @@ _ASIDE = re.compile(r"^Exception (?:in thread (?!.*\(process_)|ignored in\b)")
 #: What runs while Python ends, or an object is thrown away.
 _TIDYING = re.compile(r"/weakref\.py:_exitfunc$|/atexit\b|:(?:__del__|_python_exit|_exit_function)$")
 _FOLLOWING, _SOON = 12, 3
+#: What stands below a frame; and a condition that did not hold, which is all that a bare AssertionError says.
+_SOURCE, _ASSERTS = re.compile(r" {3,}\w"), re.compile(r"assert (.+?),?\s*\\?$")
 #: Pydantic's first line says nothing; the second is the error of who was asked.
 _REFUSED = "validation error"
 _QUOTES = re.compile(
@@ -95,6 +97,8 @@ class Raised:
         text: its message, with the lines of the same process that follow up to the next traceback.
         frames: `file:function` of its traceback, the raising one last.
         aside: it ended a side thread only, or was raised while something was tidied up.
+        statement: the source that raised it, where the traceback shows it: `raise ValueError(`, `assert x`.
+        signed: whether its line begins as vLLM's do.
     """
 
     number: int
@@ -103,6 +107,8 @@ class Raised:
     text: str
     frames: tuple[str, ...]
     aside: bool = False
+    statement: str = ""
+    signed: bool = False
 
     @property
     def wrapper(self) -> bool:
@@ -111,6 +117,13 @@ class Raised:
         words = " ".join(said[: 2 if _REFUSED in said[0] else 1])
         over = bool(self.frames and _HANDED_OVER.search(self.frames[-1]))
         return self.aside or over or bool(WRAPPER.search(f"{self.error}: {words}"))
+
+    @property
+    def asserted(self) -> str:
+        """The condition that did not hold, where an assertion says nothing else."""
+        bare = self.error == "AssertionError" and not self.text.partition("\n")[0].strip()
+        found = _ASSERTS.match(self.statement) if bare else None
+        return found[1] if found else ""
 
     @property
     def hollow(self) -> bool:
@@ -122,6 +135,7 @@ def raised(lines: Sequence[str]) -> list[Raised]:
     """Every exception that a log names, in the order of its lines (as `logtext.plain` gives them)."""
     frames: dict[str, list[str]] = {}
     aside: dict[str, int] = {}
+    sources: dict[str, str] = {}
     found: list[Raised] = []
     for number, line in enumerate(lines, 1):
         process, text = owner(line), _QUOTED.sub("", unprefixed(line))
@@ -129,6 +143,7 @@ def raised(lines: Sequence[str]) -> list[Raised]:
             continue
         if frame := _FRAME.match(text):
             frames.setdefault(process, []).append(f"{located(frame[1])}:{frame[2]}")
+            sources[process] = ""
         elif _ASIDE.match(text):
             aside[process] = number
         elif watched := _WATCHED.search(text):
@@ -136,12 +151,17 @@ def raised(lines: Sequence[str]) -> list[Raised]:
         elif error := _ERROR.match(text):
             first, rest = _CARRIED.sub("", error[2] or ""), _rest(lines, number, process)
             said = _whole([first, *rest]) if error[2] is not None else "\n".join([first, *rest])
-            raising = tuple(frames.pop(process, ()))
+            raising, source = tuple(frames.pop(process, ())), sources.pop(process, "")
             tidying = any(_TIDYING.search(frame) for frame in raising[:2])
-            found.append(Raised(number, process, error[1], said, raising, process in aside or tidying))
+            over = process in aside or tidying
+            signed = line != text
+            found.append(Raised(number, process, error[1], said, raising, over, source, signed))
             aside.pop(process, None)
         elif text.startswith("Traceback (most recent call last)"):
             frames[process] = []
+            sources.pop(process, None)
+        elif sources.get(process) == "" and _SOURCE.match(text):
+            sources[process] = text.strip()
         elif process in aside and not frames.get(process) and number - aside[process] > _SOON:
             del aside[process]  # it said no more than that
     return found

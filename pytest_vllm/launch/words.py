@@ -24,7 +24,7 @@ _HEALED = re.compile(
 )
 _WARNING = re.compile(
     r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^Failed to import from |\b\w*Warning: "
-    r"|^No CUDA runtime is found, using |thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+"
+    r"|^\s*No CUDA runtime is found, using |thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+"
     r"|Error retrieving safetensors|\bThis container was built for NVIDIA Driver Release\b"
 )
 
