@@ -118,3 +118,18 @@ add(
     {"body": only(BOTH, _least_forgotten)},
     catches=["oracle.end.allowed", "completions.min-tokens"],
 )
+
+
+def _own_id(events: list[Event], exchange: Exchange) -> list[Event]:
+    for event in events if exchange.headers.get("x-request-id") else ():
+        if isinstance(event.data, dict) and "id" in event.data:
+            event.data["id"] = "chatcmpl-9d1f6c0a7b2e4835"
+    return events
+
+
+add(
+    "oracle.id-of-streams",
+    "A stream has an id of the server's own, although the request brought one.",
+    {"events": only((CHAT,), _own_id)},
+    catches=["oracle.events.asked-id"],
+)

@@ -1,0 +1,91 @@
+"""A text of which a constraint leaves one spelling comes in that spelling, on any model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_vllm import MUST, Recording, Recordings, check, listed, need, observe, only_if, parting
+
+from ..oracle.answers import answer_of  # noqa: TID252 - suites lie together
+from .texts import CODE, EACH, LONG, PROMPT, SCRIPTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+BLANKS = "fault:vllm-project/vllm/issues/21951"
+STREAMED = "fault:vllm-project/vllm/issues/28804"
+NEEDS = ("completions", "structured-output")
+WHOLE, STREAM, BEGIN = "spelling.whole[", "spelling.streamed[", 24
+
+
+@check("spelling.blanks", MUST, spec=BLANKS, needs=NEEDS, exchanges=[WHOLE])
+def test_blanks(vllm_recordings: Recordings) -> None:
+    """Blanks, tabs, line breaks and marks come as the tokens spell them."""
+    _judge(vllm_recordings, WHOLE, CODE)
+
+
+@check("spelling.scripts", MUST, spec=BLANKS, needs=NEEDS, exchanges=[WHOLE])
+def test_scripts(vllm_recordings: Recordings) -> None:
+    """Letters of all scripts come as the tokens spell them."""
+    _judge(vllm_recordings, WHOLE, SCRIPTS)
+
+
+@check("spelling.streamed.blanks", MUST, spec=STREAMED, needs=(*NEEDS, "stream"), exchanges=[STREAM])
+def test_streamed_blanks(vllm_recordings: Recordings) -> None:
+    """The pieces of a stream are blanks, tabs, line breaks and marks as spelt."""
+    _judge(vllm_recordings, STREAM, CODE)
+
+
+@check("spelling.streamed.scripts", MUST, spec=STREAMED, needs=(*NEEDS, "stream"), exchanges=[STREAM])
+def test_streamed_scripts(vllm_recordings: Recordings) -> None:
+    """The pieces of a stream are letters of all scripts as spelt."""
+    _judge(vllm_recordings, STREAM, SCRIPTS)
+
+
+@check("spelling.long", MUST, spec=STREAMED, needs=(*NEEDS, "stream"))
+def test_long(spelling_long: Recording) -> None:
+    """A text of hundreds of tokens comes as spelt to its end."""
+    only_if(spelling_long.status not in (400, 422), f"refused: {spelling_long.text[:120]}")
+    need(not spelling_long.late, f"{spelling_long.key}: {spelling_long.error}")
+    text = "".join(LONG.splitlines(keepends=True)[: spelling_long.request.json["max_tokens"] // EACH])
+    observe("characters", len(text))
+    wrong = list(_faults([spelling_long], text))
+
+    assert not wrong, listed(wrong)
+
+
+def _judge(recordings: Recordings, asked: str, text: str) -> None:
+    """Fail where an answer that could only be this text is another one."""
+    case = "code" if text is CODE else "scripts"
+    rows = [one for one in recordings.of(asked) if one.key.partition("[")[2].startswith(case)]
+    judged = [one for one in rows if one.status is not None and one.status not in (400, 422)]
+    only_if(judged, "this server refuses such constraints")
+    wrong = list(_faults(judged, text))
+
+    assert not wrong, listed(wrong)
+
+
+def _faults(rows: Sequence[Recording], text: str) -> Iterator[str]:
+    """How answers differ from the only text that they can be."""
+    for one in rows:
+        answer = answer_of(one)
+        need(answer, f"{one.key} cannot be read: {one.status or one.error} {one.text[:80]}")
+        for choice in answer.choices if answer else ():
+            need("length" not in choice.finish, f"{one.key}: more tokens than were allowed")
+            said, right = choice.content.strip(), _right(answer.asked, text) if answer else ""
+            if said != right:
+                at = parting(said, right)
+                begin = max(0, at - BEGIN)
+                yield (
+                    f"{one.key}: {said[begin : at + BEGIN]!r} at {at}, "
+                    f"it can only be {right[begin : at + BEGIN]!r}"
+                )
+
+
+def _right(asked: dict[str, Any], text: str) -> str:
+    """What an answer that can only be this text shows: behind its prompt, up to what stops it."""
+    shown = text
+    for stop in asked.get("stop") or ():
+        before, found, _ = shown.partition(stop)
+        shown = f"{before}{found}" if asked.get("include_stop_str_in_output") else before
+    return f"{PROMPT if asked.get('echo') else ''}{shown}".strip()
