@@ -9,7 +9,7 @@ from pytest_vllm import Case, Recording, Request, Server, cases, exchange, only_
 from .texts import ABSENT, CODE, EACH, LONG, PROMPT, SCRIPTS, WITHIN, only
 
 #: More tokens than any text has, in any vocabulary; seconds that the long one may take.
-ROOM, PATIENCE = 480, 45.0
+ROOM, PATIENCE = 240, 45.0
 #: How many lines of the long text are worth it.
 FEW = 14
 CHAT, COMPLETIONS = "chat", "completions"
