@@ -48,7 +48,7 @@ def test_own_id(vllm_recordings: Recordings) -> None:
 
 @check("oracle.events.asked-id", MUST, spec="vllm:serving/openai_compatible_server/", exchanges=["*"])
 def test_asked_id(vllm_recordings: Recordings) -> None:
-    """Each answer to a request with an `X-Request-Id` has it in its id, whole or streamed."""
+    """Each answer to a request with an `X-Request-Id` has that in its id."""
     sent = {one.key: one.request.headers.get("X-Request-Id") for one in vllm_recordings.of("")}
     rows = [(one, sent[one.key]) for one in answers(vllm_recordings) if sent.get(one.key)]
     named = [(one, str(own)) for one, own in rows if one.path in (CHAT, COMPLETIONS)]

@@ -30,7 +30,8 @@ LONG = "".join(f"{at:02}. heron {at * 37 % 97} flies, {at * 53 % 89} swim;\n" fo
 #: Tokens of such a line at most.
 EACH = 24
 #: The tag ends the thinking of servers that constrain after it.
-PROMPT = "<think>\n</think>\nWrite:"
+ASKED = "Write:"
+PROMPT = f"<think>\n</think>\n{ASKED}"
 #: A stop string that no text holds, and that begins as lines do: what may become one is held back.
 ABSENT = "\n    quagga"
 #: One that the code holds, over several tokens: it begins and ends within one.

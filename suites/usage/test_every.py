@@ -52,7 +52,7 @@ def test_thought(vllm_recordings: Recordings) -> None:
 
 @check("usage.every.running", MUST, spec=SPEC, exchanges=["*"])
 def test_running(vllm_recordings: Recordings) -> None:
-    """A usage that goes along with a stream grows with what was said, to what is billed."""
+    """A usage that goes along with a stream grows up to what is billed."""
     streams = [one for one in _read(vllm_recordings) if one.request.streams and _counts_along(one)]
     only_if(streams, "no stream tells its usage as it goes")
     wrong = [f"{one.key}: {fault}" for one in streams if (fault := _standing(one.deltas))]
