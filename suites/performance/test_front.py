@@ -41,7 +41,6 @@ BIG, LONG = 100_000, ("prompt_logprobs", "echo")
 #: Characters of a short request, and what a server may have to prepare for: grammars, adapters, pictures.
 SHORT = 2000
 PREPARED = (
-    "tools",
     "response_format",
     "structured_outputs",
     "prompt_logprobs",
@@ -103,14 +102,16 @@ def test_flows(
 
 
 @check("performance.front.late", MUST, spec=LIMITS, family=PERFORMANCE, needs=["metrics"], exchanges=ALL)
-def test_late(vllm_recordings: Recordings) -> None:
+def test_late(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """No answer is late by a second now and then, while nothing runs beside it."""
     rows = vllm_recordings.of("")
     known = [(one, taken) for one, taken in _alone(rows, WHOLE) if _short(one) and _tokens(one)]
     need(known, "of no short request that ran alone the engine counts the time")
     first = max(taken for _, taken in known)
     each = max(taken / _tokens(one) for one, taken in known)
-    lone = [one for one in _lone(rows) if _short(one) and _tokens(one)]
+    own = [one for one in rows if one.request.path in GENERATING and _own(one, vllm_server.model)]
+    quiet = {one.key for one in _lone(rows)}
+    lone = [one for one in own if one.key in quiet and _short(one) and _tokens(one)]
     need(len(lone) >= MANY, f"{len(lone)} short requests ran alone")
     late = {one.key: one.seconds - first - USUAL * each * _tokens(one) for one in lone}
     found = [f"{key}: {seconds:.2f} s" for key, seconds in late.items() if seconds >= HELD]
@@ -136,7 +137,15 @@ def _short(one: Recording) -> bool:
     """Whether an answer takes no longer than its tokens do: no long prompt, nothing to prepare for it."""
     asked = one.request.json if isinstance(one.request.json, dict) else {}
     plain = one.status == 200 and not one.aborted and one.request.path in GENERATING
-    return plain and not any(map(asked.get, PREPARED)) and len(json.dumps(asked)) < SHORT
+    small = len(json.dumps(asked)) < SHORT and len(one.body) < BIG
+    free = asked.get("tool_choice") in (None, "auto", "none") and not any(map(asked.get, PREPARED))
+    return plain and small and free
+
+
+def _own(one: Recording, model: str) -> bool:
+    """Whether the model itself is asked, no adapter that is loaded first, no server that has just started."""
+    asked = one.request.json if isinstance(one.request.json, dict) else {}
+    return asked.get("model") in (None, model) and not one.key.startswith("restart.")
 
 
 def _tokens(one: Recording) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_vllm import Case, Recording, Request, Server, cases, exchange, only_if
 
-from .texts import ABSENT, CODE, EACH, LONG, PROMPT, SCRIPTS, WITHIN, only
+from .texts import ABSENT, CODE, EACH, LATE, LONG, PROMPT, SCRIPTS, WITHIN, only
 
 #: More tokens than any text has, in any vocabulary; seconds that the long one may take.
 ROOM, PATIENCE = 240, 45.0
@@ -36,11 +36,11 @@ spelt_streamed = cases(
             "id": "code-stopped",
             "over": COMPLETIONS,
             "text": CODE,
-            "more": {"stop": [ABSENT, WITHIN], **DRAWN},
+            "more": {"stop": [ABSENT, WITHIN], **SHOWN, **DRAWN},
         },
         {"id": "code-echoed", "over": COMPLETIONS, "text": CODE, "more": {"echo": True, **DRAWN}},
         {"id": "scripts", "over": COMPLETIONS, "text": SCRIPTS, "more": {"logprobs": 1}},
-        {"id": "code-chat", "over": CHAT, "text": CODE, "more": ALONG},
+        {"id": "code-chat", "over": CHAT, "text": CODE, "more": {"stop": [ABSENT, LATE], **ALONG}},
         {"id": "scripts-chat", "over": CHAT, "text": SCRIPTS, "more": DRAWN},
     ],
 )

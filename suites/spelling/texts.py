@@ -34,8 +34,8 @@ ASKED = "Write:"
 PROMPT = f"<think>\n</think>\n{ASKED}"
 #: A stop string that no text holds, and that begins as lines do: what may become one is held back.
 ABSENT = "\n    quagga"
-#: One that the code holds, over several tokens: it begins and ends within one.
-WITHIN = 'ron":\n        retu'
+#: Two that the code holds, over several tokens, early and late: they begin and end within one.
+WITHIN, LATE = 'ron":\n        retu', "!\n- en"
 MEANT = set("\\.^$*+?()[]{}|")
 ESCAPED = {"\n": "\\n", "\t": "\\t"}
 
