@@ -242,11 +242,11 @@ def completions_barred_among(
     tokenize_other_word: Recording,
     completions_pair: Recording,
 ) -> Request:
-    """The same, where that word is one of several bad words: the first, the last."""
+    """The same, where that word is one of several bad words: the first, the last; drawn twice."""
     word = str(completions_pair.ok["choices"][0]["logprobs"]["tokens"][0])
     words = ["quagga", "okapi"]
     words.insert(barred_at["at"], word)
-    only: dict[str, Any] = {"bad_words": words, "logprobs": 0}
+    only: dict[str, Any] = {"bad_words": words, "logprobs": 0, "temperature": 1.0, "n": 2}
     return server.completion(HELLOS, expect=None, **only, **_pair(tokenize_word, tokenize_other_word))
 
 

@@ -15,6 +15,8 @@ FEW = 14
 CHAT, COMPLETIONS = "chat", "completions"
 DRAWN: dict[str, Any] = {"temperature": 1.0, "n": 2}
 SHOWN: dict[str, Any] = {"include_stop_str_in_output": True}
+#: Near the end of the code, so that all of it but a word is shown; asked whole and streamed.
+STOPPED: dict[str, Any] = {"stop": [ABSENT, LATE], **SHOWN}
 STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 ALONG: dict[str, Any] = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}
 
@@ -25,7 +27,6 @@ spelt = cases(
         {"id": "scripts", "over": COMPLETIONS, "text": SCRIPTS, "more": DRAWN},
         {"id": "code-chat", "over": CHAT, "text": CODE, "more": DRAWN},
         {"id": "scripts-chat", "over": CHAT, "text": SCRIPTS, "more": {}},
-        {"id": "code-stopped", "over": CHAT, "text": CODE, "more": {"stop": [ABSENT, WITHIN], **SHOWN}},
     ],
 )
 spelt_streamed = cases(
@@ -40,7 +41,7 @@ spelt_streamed = cases(
         },
         {"id": "code-echoed", "over": COMPLETIONS, "text": CODE, "more": {"echo": True, **DRAWN}},
         {"id": "scripts", "over": COMPLETIONS, "text": SCRIPTS, "more": {"logprobs": 1}},
-        {"id": "code-chat", "over": CHAT, "text": CODE, "more": {"stop": [ABSENT, LATE], **ALONG}},
+        {"id": "code-chat", "over": CHAT, "text": CODE, "more": {**STOPPED, **ALONG}},
         {"id": "scripts-chat", "over": CHAT, "text": SCRIPTS, "more": DRAWN},
     ],
 )
@@ -56,6 +57,21 @@ def spelling_whole(server: Server, spelt: Case) -> Request:
 def spelling_streamed(server: Server, spelt_streamed: Case) -> Request:
     """The same in a stream."""
     return _asked(server, spelt_streamed, STREAM)
+
+
+@exchange("spelling.exact")
+def spelling_exact(server: Server, spelling_stopped: Recording) -> Request:
+    """The same with as many tokens as it takes to the end of the stop string."""
+    tokens = spelling_stopped.ok["usage"]["completion_tokens"]
+    asked = {**spelling_stopped.request.json, "max_tokens": tokens}
+    return server.post(spelling_stopped.request.path, asked, expect=None)
+
+
+@exchange("spelling.stopped")
+def spelling_stopped(server: Server) -> Request:
+    """A text that is stopped within, and shows what stops it."""
+    body: dict[str, Any] = {"max_tokens": ROOM, "temperature": 0, **STOPPED}
+    return _ask(server, CHAT, CODE, body)
 
 
 @exchange("spelling.long")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, Recording, Recordings, check, listed, need, observe, only_if, parting
+from pytest_vllm import MUST, Recording, Recordings, check, listed, need, observe, only_if, parting, text_of
 
 from ..oracle.answers import answer_of  # noqa: TID252 - suites lie together
 from .texts import ASKED, CODE, EACH, LONG, SCRIPTS
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 BLANKS = "fault:vllm-project/vllm/issues/33457"
 LETTERS = "fault:vllm-project/vllm/issues/8627"
 STREAMED = "fault:vllm-project/vllm/issues/28804"
+STOP = "openai:chat/create#stop"
 NEEDS = ("completions", "structured-output")
 WHOLE, STREAM, BEGIN = "spelling.whole[", "spelling.streamed[", 24
 
@@ -41,6 +42,26 @@ def test_streamed_blanks(vllm_recordings: Recordings) -> None:
 def test_streamed_scripts(vllm_recordings: Recordings) -> None:
     """The pieces of a stream are letters of all scripts as spelt."""
     _judge(vllm_recordings, STREAM, SCRIPTS)
+
+
+@check("spelling.stopped", MUST, spec=STOP, needs=("chat", "structured-output"))
+def test_stopped(spelling_stopped: Recording) -> None:
+    """A text that a string stops within a token ends with that string, if it is to show."""
+    only_if(spelling_stopped.status not in (400, 422), f"refused: {spelling_stopped.text[:120]}")
+    _hold([spelling_stopped], CODE)
+
+
+@check("spelling.stopped.exact", MUST, spec=STOP, needs=("chat", "structured-output"))
+def test_stopped_exact(spelling_stopped: Recording, spelling_exact: Recording) -> None:
+    """A stop string that ends with the last token of the limit is what ended the answer."""
+    only_if(spelling_stopped.status not in (400, 422), f"refused: {spelling_stopped.text[:120]}")
+    one, other = (recording.ok["choices"][0] for recording in (spelling_stopped, spelling_exact))
+    need(one["finish_reason"] == "stop", f"with room for more it ends with {one['finish_reason']!r} too")
+    same = text_of(one) == text_of(other)
+    need(same or other["finish_reason"] == "length", f"{text_of(other)!r}, with room {text_of(one)!r}")
+    only_if(same, "the text was written in more tokens the second time")
+
+    assert other["finish_reason"] == "stop", f"ends with {other['finish_reason']!r}, having said all"
 
 
 @check("spelling.long", MUST, spec=STREAMED, needs=(*NEEDS, "stream"))

@@ -133,3 +133,17 @@ add(
     {"events": only((CHAT,), _own_id)},
     catches=["oracle.events.asked-id"],
 )
+
+
+def _drawn_after_all(body: Any, path: str) -> Any:
+    del path
+    narrow = isinstance(body, dict) and body.get("temperature") == 0 and (body.get("top_p") or 1) < 1
+    return {**body, "temperature": 1.0} if narrow else body
+
+
+add(
+    "oracle.greedy-narrowed",
+    "A greedy request that narrows a draw, too, is drawn.",
+    {"body": only(BOTH, _drawn_after_all)},
+    catches=["oracle.same.text"],
+)

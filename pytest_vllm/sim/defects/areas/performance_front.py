@@ -38,7 +38,7 @@ add(
     "performance.held-now-and-then",
     "What stands in front of the server holds some answers back, although nothing else is asked.",
     {"late": remembering(_held), "ready": live},
-    catches=["performance.front.held"],
+    catches=["performance.front.held", "performance.front.late"],
 )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.defects.make import ignores
 from pytest_vllm.sim.defects.registry import add
+from pytest_vllm.sim.defects.scope import CHAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,3 +75,24 @@ for _name, _summary, _change, _checks, _streams in (
     ("late", "After 300 tokens blanks are lost now and then.", _late, ["spelling.long"], None),
 ):
     _decoder(_name, _summary, _change, _checks, streams=_streams)
+
+
+def _limited(output: Output, body: dict[str, Any]) -> Output:
+    if isinstance(output.stop_reason, str) and body.get("max_tokens") == len(output.ids):
+        output.finish, output.stop_reason = "length", None
+    return output
+
+
+add(
+    "spelling.stop-at-limit",
+    "A stop string that ends with the last token of the limit is not told as what ended the answer.",
+    {"output": _limited},
+    catches=["spelling.stopped.exact"],
+)
+ignores(
+    "spelling.stop-never-shown",
+    "A stop string is not shown, although it is to be.",
+    ["include_stop_str_in_output"],
+    (CHAT,),
+    catches=["spelling.stopped"],
+)
