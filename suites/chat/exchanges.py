@@ -10,10 +10,11 @@ QUESTION = "What is the capital of France?"
 ORDER = "Answer in one word, and in capital letters."
 TURNS = ("My dog is called Bello.", "Good to know.", "How is my dog called?")
 
-#: A conversation with a rule at its begin and one within it.
-RULED = [
+#: A conversation with a rule at its begin and one within it, and a turn of two parts.
+PARTS = [{"type": "text", "text": TURNS[0]}, {"type": "text", "text": "It is small and brown."}]
+RULED: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": TURNS[0]},
+    {"role": "user", "content": PARTS},
     {"role": "assistant", "content": TURNS[1]},
     {"role": "system", "content": ORDER},
     {"role": "user", "content": TURNS[2]},

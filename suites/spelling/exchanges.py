@@ -13,7 +13,8 @@ ROOM, PATIENCE = 240, 45.0
 #: How many lines of the long text are worth it.
 FEW = 14
 CHAT, COMPLETIONS = "chat", "completions"
-DRAWN: dict[str, Any] = {"temperature": 1.0, "n": 2}
+#: Hotter than any text bears that nothing but a constraint holds together.
+DRAWN: dict[str, Any] = {"temperature": 1.6, "n": 2}
 SHOWN: dict[str, Any] = {"include_stop_str_in_output": True}
 #: Near the end of the code, so that all of it but a word is shown; asked whole and streamed.
 STOPPED: dict[str, Any] = {"stop": [ABSENT, LATE], **SHOWN}

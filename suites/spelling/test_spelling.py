@@ -46,14 +46,14 @@ def test_streamed_scripts(vllm_recordings: Recordings) -> None:
 
 @check("spelling.stopped", MUST, spec=STOP, needs=("chat", "structured-output"))
 def test_stopped(spelling_stopped: Recording) -> None:
-    """A text that a string stops within a token ends with that string, if it is to show."""
+    """A text that is stopped within a token ends with the stop string, if that shows."""
     only_if(spelling_stopped.status not in (400, 422), f"refused: {spelling_stopped.text[:120]}")
     _hold([spelling_stopped], CODE)
 
 
 @check("spelling.stopped.exact", MUST, spec=STOP, needs=("chat", "structured-output"))
 def test_stopped_exact(spelling_stopped: Recording, spelling_exact: Recording) -> None:
-    """A stop string that ends with the last token of the limit is what ended the answer."""
+    """A stop string within the last token of the limit is what ends the answer."""
     only_if(spelling_stopped.status not in (400, 422), f"refused: {spelling_stopped.text[:120]}")
     one, other = (recording.ok["choices"][0] for recording in (spelling_stopped, spelling_exact))
     need(one["finish_reason"] == "stop", f"with room for more it ends with {one['finish_reason']!r} too")

@@ -30,13 +30,22 @@ legacy_case = cases(
     ],
 )
 
+PING = {
+    "type": "function",
+    "function": {"name": "ping", "parameters": {"type": "object", "properties": {}}},
+}
 #: Forms that differ in one value: what keeps grammars by less than all of a schema mixes them up.
 alike_case = cases(
     "alike_case",
     [
         {"id": "heron", "birds": ["heron"], "count": "integer"},
         {"id": "crane", "birds": ["crane"], "count": "integer"},
-        {"id": "word", "birds": ["heron"], "count": "string"},
+        {
+            "id": "word",
+            "birds": ["heron"],
+            "count": "string",
+            "more": {"tools": [PING], "tool_choice": "none"},
+        },
     ],
 )
 #: So often that a fault of one answer in 30 shows with a probability of 74 %: 1 - (29 / 30) ** 40.
@@ -94,11 +103,12 @@ def structured_often(server: Server, often_case: Case) -> Request:
 
 @exchange("structured.alike")
 def structured_alike(server: Server, alike_case: Case) -> Request:
-    """A form that differs from the other ones in one value."""
+    """A form that differs from the other ones in one value; one of them beside tools."""
     count = {"type": alike_case["count"], "enum": [3 if alike_case["count"] == "integer" else "three"]}
     properties = {"bird": {"type": "string", "enum": alike_case["birds"]}, "count": count}
     form = {"type": "object", "properties": properties, "required": ["bird", "count"]}
-    return _form(server, BIRD, {**form, "additionalProperties": False})
+    more = alike_case.get("more", {}) if server.can("tools") else {}
+    return _form(server, BIRD, {**form, "additionalProperties": False}, **more)
 
 
 @exchange("structured.light")
