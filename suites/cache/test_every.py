@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, Metrics, Recording, Recordings, Server, check, listed, observe, only_if
 
-from ..oracle.answers import ROUTES, answer_of, usages  # noqa: TID252 - suites lie together
+from ..oracle.answers import CHAT, COMPLETIONS, ROUTES, answer_of, usages  # noqa: TID252 - suites lie together
 from .scrapes import block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 #: Arguments that bring prefixes from elsewhere, in pieces of another size.
 ELSEWHERE = ("kv-transfer-config", "kv-offloading-size", "kv-offloading-backend", "kv-events-config")
 EXTERNAL = "vllm:external_prefix_cache_queries_total"
 DETAILS = ("prompt_tokens_details", "input_tokens_details")
+#: Fields that make a prompt what it is; with the others nothing is looked up in the cache.
+PROMPT = (
+    "model", "messages", "prompt", "tools", "tool_choice", "chat_template_kwargs", "add_generation_prompt",
+    "continue_final_message", "add_special_tokens", "reasoning_effort", "documents", "cache_salt",
+)  # fmt: skip
+NOT_LOOKED_UP = ("prompt_logprobs", "echo", "use_beam_search", "truncate_prompt_tokens", "kv_transfer_params")
+#: So many repeated prompts of which none was found say something, where others are found so often.
+SEVERAL, USUALLY = 5, 0.8
 
 
 @check(
@@ -37,6 +47,65 @@ def test_blocks(cache_config: Recording, vllm_recordings: Recordings, vllm_serve
     wrong = [f"{key}: {cached} tokens" for key, cached in told if cached % size]
 
     assert not wrong, f"blocks are of {size} tokens: {listed(wrong)}"
+
+
+@check(
+    "cache.every.told",
+    MUST,
+    spec="openai:chat/object#usage",
+    needs=["metrics", "prefix-cache", "cached-tokens"],
+    exchanges=["cache.config", "*"],
+)
+def test_told(cache_config: Recording, vllm_recordings: Recordings, vllm_server: Server) -> None:
+    """What the cache finds of repeated prompts is told each way that they are asked."""
+    told = _repeated(vllm_recordings.of(""), 2 * block(cache_config))
+    if not vllm_server.at_least("0.11.0"):  # streamed completions told nothing of the cache
+        told.pop((COMPLETIONS, True), None)
+    judged = {way: found for way, found in told.items() if len(found) >= SEVERAL}
+    shares = {way: sum(map(bool, found)) / len(found) for way, found in judged.items()}
+    only_if(len(judged) > 1, "not enough prompts were repeated in two ways")
+    only_if(max(shares.values()) >= USUALLY, "this server seldom finds a prompt that was answered before")
+    observe(
+        "repeated prompts found", "; ".join(f"{_way(*way)}: {share:.0%}" for way, share in shares.items())
+    )
+    wrong = [f"{_way(*way)}: none of {len(judged[way])}" for way, share in shares.items() if not share]
+
+    assert not wrong, f"prompts that were answered before, found in the cache: {listed(wrong)}"
+
+
+def _way(path: str, streams: bool) -> str:
+    return f"{path}, {'streamed' if streams else 'whole'}"
+
+
+def _repeated(rows: Sequence[Recording], least: int) -> dict[tuple[str, bool], list[int]]:
+    """Route and whether it streams -> what was found of each prompt that was answered before."""
+    ended: dict[str, float] = {}
+    asked = sorted(filter(_looked_up, rows), key=lambda one: one.sent)
+    for one in asked:
+        name = _prompt(one)
+        ended[name] = min(ended.get(name, one.sent + one.seconds), one.sent + one.seconds)
+    found: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
+    for one in asked:
+        answer = answer_of(one)
+        long = answer is not None and answer.usage is not None and answer.usage[0] > least
+        if long and ended[_prompt(one)] < one.sent:
+            counts = [count for _, count in _cached(one)]
+            found[one.request.path, one.request.streams].append(max(counts, default=0))
+    return found
+
+
+def _looked_up(one: Recording) -> bool:
+    """Whether an answer is of one prompt that a cache is asked for."""
+    asked = one.request.json
+    if one.request.path not in (CHAT, COMPLETIONS) or not answer_of(one):
+        return False
+    given = asked.get("prompt", "")
+    single = isinstance(given, str) or all(isinstance(part, int) for part in given)
+    return single and not any(asked.get(name) not in (None, False) for name in NOT_LOOKED_UP)
+
+
+def _prompt(one: Recording) -> str:
+    return json.dumps([one.request.path, *map(one.request.json.get, PROMPT)], sort_keys=True)
 
 
 def _cached(one: Recording) -> Iterator[tuple[str, int]]:

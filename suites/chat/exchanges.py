@@ -10,6 +10,16 @@ QUESTION = "What is the capital of France?"
 ORDER = "Answer in one word, and in capital letters."
 TURNS = ("My dog is called Bello.", "Good to know.", "How is my dog called?")
 
+#: A conversation with a rule at its begin and one within it, and a turn of two parts.
+PARTS = [{"type": "text", "text": TURNS[0]}, {"type": "text", "text": "It is small and brown."}]
+RULED: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": PARTS},
+    {"role": "assistant", "content": TURNS[1]},
+    {"role": "system", "content": ORDER},
+    {"role": "user", "content": TURNS[2]},
+]
+
 #: White space and the commonest letters: any text of a few words holds one of them.
 COMMON = [" ", "e", "a", "i"]
 
@@ -53,6 +63,12 @@ def chat_system_short(server: Server) -> Request:
 def chat_system_long(server: Server) -> Request:
     """The same system message with more words."""
     return _system(server, "Be brief. Answer in one short sentence, and name nothing that was not asked for.")
+
+
+@exchange("chat.late-rule")
+def chat_late_rule(server: Server) -> Request:
+    """A second rule in the middle of a conversation, as agents give them; some templates refuse that."""
+    return server.chat(RULED, max_tokens=1, expect=None)
 
 
 @exchange("chat.empty-user")

@@ -38,6 +38,18 @@ def test_history(chat_turns: Recording, tokenize_turns: Recording) -> None:
     assert used == counted, f"{used} prompt tokens, /tokenize counts {counted}"
 
 
+@check("chat.messages.late-rule", MUST, spec=SPEC, needs=["chat", "tokenize"])
+def test_late_rule(chat_late_rule: Recording, tokenize_late_rule: Recording, vllm_server: Server) -> None:
+    """A rule in the middle of a conversation is part of the prompt, or is refused."""
+    for one in (chat_late_rule, tokenize_late_rule):
+        only_if(one.status not in (400, 422), f"refused: {one.text[:120]}")
+    parsers = [str(vllm_server.args.get(name)) for name in ("tool-call-parser", "reasoning-parser")]
+    only_if(not any(name.startswith("openai") for name in parsers), "rendered without a chat template")
+    used, counted = _prompt(chat_late_rule), tokenize_late_rule.ok["count"]
+
+    assert used == counted, f"{used} prompt tokens, /tokenize counts {counted}"
+
+
 @check("chat.messages.empty", MUST, spec=SPEC, needs=CHAT)
 def test_empty(chat_empty_user: Recording) -> None:
     """A message without a word is answered or refused, and is not a server error."""

@@ -33,6 +33,7 @@ HOT: dict[str, Any] = {
 SHARED = "gate-twins-5b1e"
 
 narrowing = cases("narrowing", case_file("narrowing"))
+barred_at = cases("barred_at", [{"id": "first", "at": 0}, {"id": "last", "at": 2}])
 
 
 @exchange("completions.plain")
@@ -230,6 +231,22 @@ def completions_barred(
     """The same two tokens, of which the one that was repeated is a bad word."""
     word = str(completions_pair.ok["choices"][0]["logprobs"]["tokens"][0])
     only: dict[str, Any] = {"bad_words": [word], "logprobs": 0}
+    return server.completion(HELLOS, expect=None, **only, **_pair(tokenize_word, tokenize_other_word))
+
+
+@exchange("completions.barred-among")
+def completions_barred_among(
+    server: Server,
+    barred_at: Case,
+    tokenize_word: Recording,
+    tokenize_other_word: Recording,
+    completions_pair: Recording,
+) -> Request:
+    """The same, where that word is one of several bad words: the first, the last; drawn twice."""
+    word = str(completions_pair.ok["choices"][0]["logprobs"]["tokens"][0])
+    words = ["quagga", "okapi"]
+    words.insert(barred_at["at"], word)
+    only: dict[str, Any] = {"bad_words": words, "logprobs": 0, "temperature": 1.0, "n": 2}
     return server.completion(HELLOS, expect=None, **only, **_pair(tokenize_word, tokenize_other_word))
 
 

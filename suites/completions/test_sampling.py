@@ -103,6 +103,27 @@ def test_bad_words(
     assert plain[0] not in found, f"the bad word {plain[0]!r} is in {found}"
 
 
+@check("completions.bad-words.each", MUST, spec="fault:vllm-project/vllm/pull/31908", needs=FORCED)
+def test_bad_words_each(
+    barred_at: Case,
+    completions_pair: Recording,
+    completions_barred: Recording,
+    completions_barred_among: Recording,
+    tokenize_repeated: Recording,
+) -> None:
+    """Each of several bad words is kept from each choice, the first and the last."""
+    del barred_at
+    only_if(not _refused(completions_barred, "bad_words"), "this server refuses bad words")
+    plain, ids = _tokens(completions_pair), tokenize_repeated.ok["tokens"]
+    allowed = completions_barred.request.json["allowed_token_ids"]
+    only_if(len(ids) == 1 and ids[0] in allowed, f"{plain[0]!r} by itself is other tokens")
+    need(plain[0] not in _tokens(completions_barred), "this word is drawn where it is the only bad one")
+    words, rows = completions_barred_among.request.json["bad_words"], completions_barred_among.ok["choices"]
+    found = [token for row in rows for token in row["logprobs"]["tokens"]]
+
+    assert plain[0] not in found, f"{plain[0]!r}, of the bad words {words}, is in {found}"
+
+
 @check("completions.narrowing", MUST, spec=VLLM, needs=["completions", "logprobs"])
 def test_narrowing(narrowing: Case, completions_narrowed: Recording) -> None:
     """What leaves only the best token outdoes any temperature, or is refused by name."""

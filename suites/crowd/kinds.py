@@ -61,6 +61,14 @@ ENDS: dict[str, Fields] = {
         "min_tokens": 4,
         "max_tokens": 9,
     },
+    "least-several": lambda first, _: {
+        "logit_bias": {str(first): 100},
+        "stop_token_ids": [first],
+        "min_tokens": 3,
+        "temperature": 1.0,
+        "n": 2,
+        "max_tokens": 8,
+    },
     "stop-id": lambda first, second: {
         "logit_bias": {str(second): 100},
         "stop_token_ids": [first, second],
@@ -131,7 +139,7 @@ TEXTS = {
     "json": ('"crane"',),
 }
 #: Tokens of an answer, where its limit does not say how many.
-TOKENS = {"least": 5, "stop-id": 1}
+TOKENS = {"least": 5, "least-several": 8, "stop-id": 1}
 #: What is asked over chat, where no thinking comes before the answer: all else is over completions.
 OVER_CHAT = ("least",)
 #: What stands in the crowd with a long prompt; all others are in the one of short prompts. What has a seed
@@ -170,7 +178,9 @@ def _able(server: Server, kind: str) -> None:
     bound = "structured_outputs" in body
     only_if(not bound or server.can("structured-output"), "the server keeps no constraints")
     only_if(not bound or server.at_least("0.11.0"), "constraints had other names before 0.11.0")
-    only_if(kind != "least" or not server.drafts, "where tokens are drafted the least number is not kept")
+    only_if(
+        "min_tokens" not in body or not server.drafts, "where tokens are drafted the least number is not kept"
+    )
     only_if(kind != "chat" or server.can("chat"), "the server has no chat")
 
 

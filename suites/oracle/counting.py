@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from .answers import CHAT, COMPLETIONS, MESSAGES
@@ -105,6 +106,7 @@ def kind_of(path: str, body: Mapping[str, Any]) -> tuple[object, ...]:
         frozenset(body),
         body.get("model"),
         frozenset(shapes),
+        frozenset(pairwise(str(one.get("role")) for one in messages)),
         len(messages).bit_length(),
         len(body.get("tools") or ()).bit_length(),
         len(json.dumps(body)).bit_length() if len(json.dumps(body)) > LONG else 0,

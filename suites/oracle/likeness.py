@@ -39,14 +39,17 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "echo": (False,),
     "include_stop_str_in_output": (False,),
 }
+#: Fields that narrow a draw: of a request that draws nothing, as its temperature is zero, none counts.
+DRAWING = ("top_p", "top_k", "min_p", "seed")
 
 
 def plain(asked: Mapping[str, Any]) -> dict[str, Any]:
     """A request without what changes only how its answer comes; null and neutral are the same as left out."""
+    nothing = DRAWING if asked.get("temperature") == 0 else ()
     return {
         name: value
         for name, value in asked.items()
-        if name not in OUTER and value is not None and value not in NEUTRAL.get(name, ())
+        if name not in (*OUTER, *nothing) and value is not None and value not in NEUTRAL.get(name, ())
     }
 
 

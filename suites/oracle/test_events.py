@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pytest_vllm import MUST, Recordings, Server, check, listed, only_if
+from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if
 
 from .answers import CHAT, COMPLETIONS, MESSAGES, RESPONSES, answers
 
@@ -44,6 +44,21 @@ def test_own_id(vllm_recordings: Recordings) -> None:
     wrong = [f"{key}: {id_}" for id_, key in named if counts[id_] > 1]
 
     assert not wrong, f"an id that another answer has too: {listed(wrong)}"
+
+
+@check("oracle.events.asked-id", MUST, spec="vllm:serving/openai_compatible_server/", exchanges=["*"])
+def test_asked_id(vllm_recordings: Recordings) -> None:
+    """Each answer to a request with an `X-Request-Id` has that in its id."""
+    sent = {one.key: one.request.headers.get("X-Request-Id") for one in vllm_recordings.of("")}
+    rows = [(one, sent[one.key]) for one in answers(vllm_recordings) if sent.get(one.key)]
+    named = [(one, str(own)) for one, own in rows if one.path in (CHAT, COMPLETIONS)]
+    only_if(named, "no request brought an id")
+    observe("requests with an id", len(named))
+    wrong = [
+        f"{one.key}: {own!r} sent, {one.ids[:1]} told" for one, own in named if own not in str(one.ids[:1])
+    ]
+
+    assert not wrong, listed(wrong)
 
 
 @check(

@@ -30,9 +30,28 @@ legacy_case = cases(
     ],
 )
 
+PING = {
+    "type": "function",
+    "function": {"name": "ping", "parameters": {"type": "object", "properties": {}}},
+}
+#: Forms that differ in one value: what keeps grammars by less than all of a schema mixes them up.
+alike_case = cases(
+    "alike_case",
+    [
+        {"id": "heron", "birds": ["heron"], "count": "integer"},
+        {"id": "crane", "birds": ["crane"], "count": "integer"},
+        {
+            "id": "word",
+            "birds": ["heron"],
+            "count": "string",
+            "more": {"tools": [PING], "tool_choice": "none"},
+        },
+    ],
+)
 #: So often that a fault of one answer in 30 shows with a probability of 74 %: 1 - (29 / 30) ** 40.
 OFTEN = 40
 often_case = cases("often_case", [{"id": f"{number:02}"} for number in range(OFTEN)])
+BIRD = "Name a bird and how many there are, as JSON on one line."
 BIRDS: dict[str, Any] = {
     "type": "object",
     "properties": {"bird": {"enum": ["heron", "crane"]}, "count": {"enum": [1, 2, 3]}},
@@ -79,7 +98,17 @@ def structured_keyword(server: Server, keyword_case: Case) -> Request:
 def structured_often(server: Server, often_case: Case) -> Request:
     """A small form, filled in many times at once, streamed."""
     del often_case
-    return _form(server, "Name a bird and how many there are, as JSON on one line.", BIRDS, stream=True)
+    return _form(server, BIRD, BIRDS, stream=True)
+
+
+@exchange("structured.alike")
+def structured_alike(server: Server, alike_case: Case) -> Request:
+    """A form that differs from the other ones in one value; one of them beside tools."""
+    count = {"type": alike_case["count"], "enum": [3 if alike_case["count"] == "integer" else "three"]}
+    properties = {"bird": {"type": "string", "enum": alike_case["birds"]}, "count": count}
+    form = {"type": "object", "properties": properties, "required": ["bird", "count"]}
+    more = alike_case.get("more", {}) if server.can("tools") else {}
+    return _form(server, BIRD, {**form, "additionalProperties": False}, **more)
 
 
 @exchange("structured.light")

@@ -42,6 +42,22 @@ def test_valid(vllm_recordings: Recordings) -> None:
 
 
 @check(
+    "structured.schema.alike",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/9910",
+    needs=NEEDS,
+    exchanges=["structured.alike["],
+)
+def test_alike(vllm_recordings: Recordings) -> None:
+    """Of forms that differ in one value each answer fits its own."""
+    answers = list(_answers(vllm_recordings.of("structured.alike[")))
+    need(answers, "no request with a schema was answered")
+    wrong = {key: fault for key, choice, schema in answers if (fault := _fault(choice, schema))}
+
+    assert not wrong, f"{len(wrong)} of {len(answers)} do not fit their own form: {wrong}"
+
+
+@check(
     "structured.schema.ends",
     MUST,
     spec="fault:vllm-project/vllm/issues/38696",

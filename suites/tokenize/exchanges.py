@@ -87,6 +87,12 @@ def tokenize_turns_back(server: Server, tokenize_turns: Recording) -> Request:
     return _back(server, tokenize_turns)
 
 
+@exchange("tokenize.late-rule")
+def tokenize_late_rule(server: Server, chat_late_rule: Recording) -> Request:
+    """A conversation with a rule in its middle, as it was asked; some templates refuse it."""
+    return server.post("/tokenize", {"messages": chat_late_rule.request.json["messages"]}, expect=None)
+
+
 @exchange("tokenize.system")
 def tokenize_system(server: Server) -> Request:
     """A system message before the question; some templates know none and refuse it."""

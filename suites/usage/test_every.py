@@ -52,7 +52,7 @@ def test_thought(vllm_recordings: Recordings) -> None:
 
 @check("usage.every.running", MUST, spec=SPEC, exchanges=["*"])
 def test_running(vllm_recordings: Recordings) -> None:
-    """A usage that goes along with a stream grows with what was said."""
+    """A usage that goes along with a stream grows up to what is billed."""
     streams = [one for one in _read(vllm_recordings) if one.request.streams and _counts_along(one)]
     only_if(streams, "no stream tells its usage as it goes")
     wrong = [f"{one.key}: {fault}" for one in streams if (fault := _standing(one.deltas))]
@@ -109,12 +109,15 @@ def _is_id(part: object) -> bool:
 
 def _standing(parts: Sequence[dict[str, Any]]) -> str:
     """How a running usage does not go along with its stream; empty where it does."""
-    said, told, prompts = False, 0, set()
+    said, told, prompts, ended = False, 0, set(), -1
     for part in parts:
-        said = said or any(map(_says, part.get("choices") or ()))
+        rows = part.get("choices") or ()
+        said = said or any(map(_says, rows))
         usage = part.get("usage")
         if not usage:
             continue
+        if any(row.get("finish_reason") for row in rows):
+            ended = usage["completion_tokens"]
         prompts.add(usage["prompt_tokens"])
         if usage["completion_tokens"] < told:
             return f"{usage['completion_tokens']} tokens after {told}"
@@ -123,6 +126,8 @@ def _standing(parts: Sequence[dict[str, Any]]) -> str:
             return "no tokens, and text was sent"
         if usage["total_tokens"] != usage["prompt_tokens"] + told:
             return f"a total of {usage['total_tokens']}, of {usage['prompt_tokens']} and {told}"
+    if -1 < ended < told:
+        return f"{ended} tokens at the end of the text, {told} are billed"
     return f"prompts of {sorted(prompts)} tokens" if len(prompts) > 1 else ""
 
 

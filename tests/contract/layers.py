@@ -113,6 +113,7 @@ BETWEEN_SUITES: dict[str, tuple[str, ...]] = dict.fromkeys(
             "messages",
             "reasoning",
             "sizes",
+            "spelling",
             "streaming",
             "structured",
             "tools",

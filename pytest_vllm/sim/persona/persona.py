@@ -92,9 +92,9 @@ def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Tu
 
 def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> list[Output]:
     """The choices of a request: one when greedy, `n` otherwise."""
-    digest = hashlib.sha256(
-        json.dumps([body.get(key) for key in _SAMPLED], sort_keys=True, default=str).encode()
-    ).hexdigest()
+    # a seed counts for nothing where nothing is drawn
+    asked = [None if key == "seed" and sampling.greedy else body.get(key) for key in _SAMPLED]
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
     greedy = sampling.greedy or sampling.top_p < 0.05 or sampling.min_p > 0.95
     base = 0
     if not greedy:

@@ -30,8 +30,12 @@ KNOWN = {
 NEWER = {
     "chat.max-tokens.exact[forty]",
     "chat.max-tokens.finish[forty]",
+    "chat.messages.late-rule",
     "chat.seed.repeats",
     "completions.bad-words",
+    "completions.bad-words.each",
+    "completions.bad-words.each[first]",
+    "completions.bad-words.each[last]",
     "completions.drawn.crowd",
     "completions.id.twins",
     "completions.id.twins[first]",

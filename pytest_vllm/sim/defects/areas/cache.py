@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.sim.defects.edit import set_text
 from pytest_vllm.sim.defects.make import ignores, metric, spoil
 from pytest_vllm.sim.defects.registry import add, defect
-from pytest_vllm.sim.defects.scope import COMPLETIONS, live, only, remembering
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, live, only, remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -268,4 +268,14 @@ add(
     {"cache_hits": remembering(_crowd_misses)},
     faults=["CACHE-013"],
     catches=["cache.beside.hits"],
+)
+
+
+spoil(
+    "cache.untold-whole",
+    "Whole chat answers tell nothing of what the cache found.",
+    (CHAT,),
+    "usage.prompt_tokens_details",
+    None,
+    catches=["cache.every.told"],
 )

@@ -294,3 +294,18 @@ def min_tokens_ignored(output: Any, body: dict[str, Any]) -> Any:
     if body.get("min_tokens") and body.get("messages"):
         output.ids, output.pieces, output.finish = output.ids[:4], output.pieces[:4], "stop"
     return output
+
+
+@defect("chat.late-rule-lost", on="body", paths=(CHAT,), catches=["chat.messages.late-rule"])
+def late_rule_lost(body: Any, path: str) -> Any:
+    """A system message behind the first turn is left out of the prompt."""
+    del path
+    turns = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(turns, list):
+        return body
+    kept = [
+        one
+        for at, one in enumerate(turns)
+        if not at or not isinstance(one, dict) or one.get("role") != "system"
+    ]
+    return {**body, "messages": kept}

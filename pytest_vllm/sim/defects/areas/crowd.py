@@ -152,3 +152,16 @@ for _name, _summary, _change, _when, _check in (
         _beside(_change, _when),
         catches=[f"crowd.{_check}"],
     )
+
+
+def _each_its_own(body: Any, path: str) -> Any:
+    several = isinstance(body, dict) and path in BOTH and (body.get("n") or 1) == 2
+    return {name: value for name, value in body.items() if name != "min_tokens"} if several else body
+
+
+add(
+    "crowd.least-of-several",
+    "The least number of tokens is forgotten where several choices are drawn.",
+    {"body": _each_its_own},
+    catches=["crowd.alone"],
+)

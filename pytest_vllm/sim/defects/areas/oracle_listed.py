@@ -118,3 +118,32 @@ add(
     {"body": only(BOTH, _least_forgotten)},
     catches=["oracle.end.allowed", "completions.min-tokens"],
 )
+
+
+def _own_id(events: list[Event], exchange: Exchange) -> list[Event]:
+    for event in events if exchange.headers.get("x-request-id") else ():
+        if isinstance(event.data, dict) and "id" in event.data:
+            event.data["id"] = "chatcmpl-9d1f6c0a7b2e4835"
+    return events
+
+
+add(
+    "oracle.id-of-streams",
+    "A stream has an id of the server's own, although the request brought one.",
+    {"events": only((CHAT,), _own_id)},
+    catches=["oracle.events.asked-id"],
+)
+
+
+def _drawn_after_all(body: Any, path: str) -> Any:
+    del path
+    narrow = isinstance(body, dict) and body.get("temperature") == 0 and (body.get("top_p") or 1) < 1
+    return {**body, "temperature": 1.0} if narrow else body
+
+
+add(
+    "oracle.greedy-narrowed",
+    "A greedy request that narrows a draw, too, is drawn.",
+    {"body": only(BOTH, _drawn_after_all)},
+    catches=["oracle.same.text"],
+)

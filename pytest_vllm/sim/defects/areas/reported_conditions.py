@@ -258,3 +258,13 @@ def duration_in_words(body: Any, exchange: Exchange) -> Any:
     if isinstance(body, dict) and "duration" in body:
         body["duration"] = str(body["duration"])
     return body
+
+
+@defect(
+    "completions.bad-words-first", on="body", paths=(COMPLETIONS,), catches=["completions.bad-words.each"]
+)
+def bad_words_first(body: Any, path: str) -> Any:
+    """Of several bad words the first alone is kept from being drawn."""
+    del path
+    words = body.get("bad_words") if isinstance(body, dict) else None
+    return {**body, "bad_words": words[:1]} if words else body

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.choose import asks, failure, in_body, refused
 from pytest_vllm.sim.defects.make import spoil
+from pytest_vllm.sim.defects.registry import defect
 from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES
+
+if TYPE_CHECKING:
+    from pytest_vllm.sim.api.events import Event
+    from pytest_vllm.sim.api.reply import Exchange
 
 BOTH = (CHAT, COMPLETIONS)
 
@@ -191,3 +196,15 @@ refused(
     ),
     catches=["usage.messages.answered", "usage.responses.answered"],
 )
+
+
+@defect("usage.last-not-counted", on="events", paths=(CHAT, COMPLETIONS), catches=["usage.every.running"])
+def last_not_counted(events: list[Event], exchange: Exchange) -> list[Event]:
+    """The running count of a stream leaves out the token that ends it."""
+    del exchange
+    for event in events:
+        usage = event.data.get("usage") if isinstance(event.data, dict) and event.finish else None
+        if usage:
+            usage["completion_tokens"] -= 1
+            usage["total_tokens"] -= 1
+    return events
