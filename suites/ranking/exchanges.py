@@ -97,6 +97,13 @@ def ranking_pairs(server: Server) -> Request:
     return server.post("/score", {"text_1": [QUERY] * len(DOCUMENTS), "text_2": list(DOCUMENTS)})
 
 
+@exchange("ranking.pairs-unlike")
+def ranking_pairs_unlike(server: Server) -> Request:
+    """The same pair by pair, under the other address: two with other texts than the question."""
+    left = [SHORT[0], SHORT[3], QUERY, QUERY]
+    return server.post("/v1/score", {"text_1": left, "text_2": list(DOCUMENTS)}, expect=None)
+
+
 @exchange("ranking.deep")
 def ranking_deep(server: Server) -> Request:
     """A document that is read in several steps, beside short ones and another one of its length."""

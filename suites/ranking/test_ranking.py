@@ -18,7 +18,7 @@ from pytest_vllm import (
     unexpected,
 )
 
-from .exchanges import BEST, DOCUMENTS, TIMES
+from .exchanges import BEST, DOCUMENTS, QUERY, TIMES
 
 SPEC = "vllm:serving/openai_compatible_server/"
 LENGTHS = "fault:vllm-project/vllm/issues/22983"
@@ -136,6 +136,20 @@ def test_pairs(ranking_score: Recording, ranking_pairs: Recording) -> None:
     wrong = apart(told(ranking_score), told(ranking_pairs))
 
     assert not wrong, f"one against all, and pairs: {'; '.join(wrong)}"
+
+
+@check("ranking.pairs-unlike", MUST, spec=SPEC, needs=SCORES)
+def test_pairs_unlike(ranking_score: Recording, ranking_pairs_unlike: Recording) -> None:
+    """Pairs score alike under each address, whatever stands in the pairs before them."""
+    ranking_pairs_unlike.answered()
+    status = ranking_pairs_unlike.status
+    only_if(status not in (404, 405), "/v1/score is not there")
+    assert status == 200, f"/v1/score: {status} {ranking_pairs_unlike.text[:120]}"
+    one, other = told(ranking_score), told(ranking_pairs_unlike)
+    asked = [at for at, left in enumerate(ranking_pairs_unlike.request.json["text_1"]) if left == QUERY]
+    wrong = apart({at: one.get(at, -1.0) for at in asked}, {at: other.get(at, -1.0) for at in asked})
+
+    assert not wrong, f"one against all, and pairs behind others: {'; '.join(wrong)}"
 
 
 def used(recording: Recording) -> int:

@@ -20,17 +20,19 @@ JOINTS = 24
 
 
 @check("responses.text.lines", MUST, spec=SPEC, needs=["responses", "structured-output"])
-def test_lines(response_form: Case, responses_lines: Recording) -> None:
+def test_lines(vllm_server: Server, response_form: Case, responses_lines: Recording) -> None:
     """A text that is the only possible one keeps its line breaks, blanks and marks."""
     forced = "structured_outputs" in responses_lines.request.json
     only_if(forced, "this version takes no pattern over this route")
     ended = [text for _, text in _said(responses_lines)]
     only_if(any(ended), "no text came: the tokens went into reasoning")
-    said = ended[0]
-    begin = max(0, parting(said, LINES) - 20)
+    said, possible = ended[0], LINES
+    if vllm_server.can("reasoning"):  # its parser may cut what stands around the text
+        said, possible = said.strip(), possible.strip()
+    begin = max(0, parting(said, possible) - 20)
 
-    assert said == LINES, (
-        f"{response_form.id}: {said[begin : begin + 40]!r}, possible was {LINES[begin : begin + 40]!r}"
+    assert said == possible, (
+        f"{response_form.id}: {said[begin : begin + 40]!r}, possible was {possible[begin : begin + 40]!r}"
     )
 
 

@@ -27,6 +27,8 @@ CHUNKS = "fault:vllm-project/vllm/pull/41131"
 NEEDS = ("transcription",)
 #: Seconds by which a length may be rounded, and by which a piece may reach into the next.
 ROUNDED, SHARED = 0.25, 1.5
+#: Seconds that a model hears at once.
+AT_ONCE = 30.0
 #: From here on an answer tells the seconds that it is billed for.
 BILLS = "0.10.2"
 
@@ -120,6 +122,20 @@ def test_stream_same(
     assert text.strip() == one.strip(), f"whole {one!r:.70}, streamed {text!r:.70}"
 
 
+@check("transcription.text-ends", MUST, spec=STREAM, needs=NEEDS)
+def test_text_ends(
+    transcription_plain: Recording, transcription_again: Recording, transcription_stream: Recording
+) -> None:
+    """A text ends with no blanks or line breaks that its stream does not bring."""
+    one, other = said(transcription_plain), said(transcription_again)
+    need(one == other, "the server does not repeat itself")
+    deltas = [row.get("delta") or {} for row in pieces(transcription_stream)]
+    text = "".join(str(delta.get("content") or "") for delta in deltas)
+    whole, streamed = one[len(one.rstrip()) :], text[len(text.rstrip()) :]
+
+    assert len(whole) <= len(streamed), f"whole {one[-40:]!r}, streamed {text[-40:]!r}"
+
+
 @check("transcription.stream.ends", MUST, spec=STREAM, needs=NEEDS)
 def test_stream_ends(transcription_stream: Recording) -> None:
     """A stream says once why it ends, then sends the end mark."""
@@ -197,6 +213,24 @@ def test_order(vllm_recordings: Recordings) -> None:
 
         assert not turned, f"{key}: ends before it begins: {turned[0]}"
         assert not early, f"{key}: {early[0][1]} comes after {early[0][0]}"
+
+
+@check("transcription.times.begin", MUST, spec=CHUNKS, needs=NEEDS)
+def test_begin(transcription_verbose: Recording, transcription_long: Recording) -> None:
+    """The first segment begins before the recording, or what is heard of it at once, is over."""
+    for recording, sent in ((transcription_verbose, SHORT), (transcription_long, AT_ONCE)):
+        first = segments(recording)[0]
+        assert first[0] <= sent + ROUNDED, f"{recording.key}: the first is {first} of {sent} s"
+
+
+@check("transcription.language", MUST, spec=SPEC, needs=NEEDS, exchanges=BOTH)
+def test_language(vllm_recordings: Recordings) -> None:
+    """The language that is told is the one that the request names."""
+    told = {key: timed(vllm_recordings.get(key)).get("language") for key in BOTH}
+    only_if(any(told.values()), "no language is told")
+    wrong = {key: name for key, name in told.items() if name and not str(name).lower().startswith("en")}
+
+    assert not wrong, f"asked for en, told {wrong}"
 
 
 @check("transcription.times.apart", SHOULD, spec=CHUNKS, needs=NEEDS, exchanges=BOTH)
