@@ -51,6 +51,23 @@ def test_precise(vllm_recordings: Recordings) -> None:
     assert not wrong, f"rounded to {DIGITS} digits or fewer: {listed(wrong)}"
 
 
+@check(
+    "embeddings.every.numbered", MUST, spec="openai:embeddings/object", needs=["embeddings"], exchanges=["*"]
+)
+def test_numbered(vllm_recordings: Recordings) -> None:
+    """Every row of a batch, however large, is numbered as its text was sent."""
+    told = [
+        (one.key, [row.get("index") for row in one.json["data"] if isinstance(row, dict)])
+        for one in vllm_recordings.of("")
+        if one.request.path in (ROUTE, "/pooling") and one.status == 200 and not one.failure
+        if isinstance(one.json, dict) and isinstance(one.json.get("data"), list)
+    ]
+    only_if(told, "no answer holds rows")
+    wrong = [f"{key}: {rows}" for key, rows in told if rows != list(range(len(rows)))]
+
+    assert not wrong, f"rows are numbered {listed(wrong)}"
+
+
 def _plain(one: Recording) -> Iterator[list[float]]:
     """The vectors of an answer, where they are lists of numbers long enough to judge."""
     ok = one.request.path in (ROUTE, "/pooling") and one.status == 200 and not one.failure

@@ -89,6 +89,13 @@ def messages_stopped(server: Server, messages_again: Recording) -> Request:
     return say(server, max_tokens=TOKENS, stop_sequences=[stop_of(messages_again)])
 
 
+@exchange("messages.stopped-among", alone=True)
+def messages_stopped_among(server: Server, messages_again: Recording) -> Request:
+    """The question, stopped by that piece, which is one of several."""
+    stops = ["no such words, one", stop_of(messages_again), "no such words, two"]
+    return say(server, max_tokens=TOKENS, stop_sequences=stops)
+
+
 @exchange("messages.stopped-stream", alone=True)
 def messages_stopped_stream(server: Server, messages_again: Recording) -> Request:
     """The same, streamed."""
@@ -228,6 +235,13 @@ def messages_call(server: Server, tools_thinking_off: Recording) -> Request:
 def messages_call_stream(server: Server, tools_thinking_off: Recording) -> Request:
     """The same, streamed."""
     return call_request(server, tools_thinking_off, stream=True)
+
+
+@exchange("messages.uncalled")
+def messages_uncalled(server: Server, tools_thinking_off: Recording) -> Request:
+    """The same call, forbidden; some versions do not know how."""
+    asked = call_request(server, tools_thinking_off, expect=None).json
+    return server.post(PATH, {**asked, "tool_choice": {"type": "none"}, "max_tokens": 64}, expect=None)
 
 
 def two_calls(server: Server, switch: Recording) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 
-from pytest_vllm import MUST, Recording, Recordings, Server, check, listed, observe, only_if, parting
+from pytest_vllm import MUST, Recording, Recordings, Server, check, listed, need, observe, only_if, parting
 
-from .blocks import delta, first_word, last_word, of, prompt_tokens, spoken, streams
-from .exchanges import LINES
+from .blocks import blocks, delta, first_word, last_word, of, prompt_tokens, spoken, streams
+from .exchanges import LINES, stop_of
 
 SPEC = "anthropic:messages"
 STREAMING = "anthropic:messages-streaming"
@@ -53,6 +53,29 @@ def test_usage_kept(vllm_recordings: Recordings) -> None:
     wrong = [f"{key}: {first}, then {last}" for key, (first, last) in both.items() if first != last]
 
     assert not wrong, listed(wrong)
+
+
+@check("messages.stop.each", MUST, spec=SPEC, needs=("messages",))
+def test_each(
+    messages_plain: Recording, messages_again: Recording, messages_stopped_among: Recording
+) -> None:
+    """Of several stop sequences each ends the answer, wherever it stands among them."""
+    stop, whole = stop_of(messages_again), spoken(messages_plain.ok)
+    only_if(whole, "the model answers with reasoning alone")
+    need(stop in whole and whole == spoken(messages_again.ok), "the server does not repeat itself")
+    said = spoken(messages_stopped_among.ok)
+
+    assert stop not in said, f"{stop!r} is in {said!r:.80}"
+
+
+@check("messages.call.forbidden", MUST, spec=SPEC, needs=("messages", "tools"))
+def test_forbidden(messages_uncalled: Recording) -> None:
+    """A call that the request forbids is not made."""
+    messages_uncalled.answered()
+    only_if(messages_uncalled.status != 400, f"refused: {messages_uncalled.text[:120]}")
+    made = blocks(messages_uncalled.ok, "tool_use")
+
+    assert not made, f"called: {made!r:.160}"
 
 
 @check("messages.input.several", MUST, spec=SPEC, needs=("messages", "chat", "tools", "tokenize"))

@@ -97,6 +97,12 @@ def ranking_pairs(server: Server) -> Request:
     return server.post("/score", {"text_1": [QUERY] * len(DOCUMENTS), "text_2": list(DOCUMENTS)})
 
 
+@exchange("ranking.pair")
+def ranking_pair(server: Server) -> Request:
+    """The question against the document that answers it, two texts and no list."""
+    return server.post("/score", {"text_1": QUERY, "text_2": DOCUMENTS[BEST]})
+
+
 @exchange("ranking.pairs-unlike")
 def ranking_pairs_unlike(server: Server) -> Request:
     """The same pair by pair, under the other address: two with other texts than the question."""

@@ -12,7 +12,7 @@ WEATHER = {"weather_in_oslo": "Oslo", "weather_in_paris": "Paris"}
 TWO = "What is the weather in Oslo and what is it in Paris? Call weather_in_oslo and call weather_in_paris."
 
 #: What routes turn most easily: line breaks, blanks in a row, marks of HTML, letters beyond ASCII.
-LINES = 'red & green\n\n  blue <b>naïve</b> 東京\n- "grey"\nend\n'
+LINES = 'red & green\n\n  blue <b>naïve</b> 東京\n- "grey"\nend'
 FORMS: list[dict[str, Any]] = [{"id": "whole", "set": {}}, {"id": "streamed", "set": {"stream": True}}]
 
 #: Parts of a conversation, each of more tokens than all that may stand between two of them.

@@ -17,6 +17,8 @@ SPEC = "openai:responses/create"
 STREAMING = "openai:responses-streaming"
 #: Tokens by which conversations may differ that are joined otherwise; every part has several times as many.
 JOINTS = 24
+#: Fewer tokens than the shortest instructions of this suite have.
+FEW = 6
 
 
 @check("responses.text.lines", MUST, spec=SPEC, needs=["responses", "structured-output"])
@@ -71,6 +73,20 @@ def test_several(responses_several: Recording, responses_several_count: Recordin
     observe("tokens, and those as a chat", f"{here}, {chat}")
 
     assert here >= chat - JOINTS, f"{here} tokens, as a chat the same conversation has {chat}"
+
+
+@check("responses.input.system-item", MUST, spec=SPEC, needs=["responses"])
+def test_system_item(
+    vllm_server: Server, responses_instructed: Recording, responses_system: Recording
+) -> None:
+    """A system message among the items reaches the model as instructions do."""
+    own = str(vllm_server.args.get("reasoning-parser") or "").startswith("openai")
+    only_if(not own, "this model's conversations are not rendered by a chat template")
+    refused = [one.key for one in (responses_instructed, responses_system) if one.status == 400]
+    only_if(not refused, f"{', '.join(refused)} refused")
+    told, sent = (one.ok["usage"]["input_tokens"] for one in (responses_instructed, responses_system))
+
+    assert abs(told - sent) < FEW, f"{told} input tokens with instructions, {sent} with a system message"
 
 
 @check("responses.state.instructed", MUST, spec=f"{SPEC}#instructions", needs=["responses"])

@@ -27,6 +27,8 @@ CHUNKS = "fault:vllm-project/vllm/pull/41131"
 NEEDS = ("transcription",)
 #: Seconds by which a length may be rounded, and by which a piece may reach into the next.
 ROUNDED, SHARED = 0.25, 1.5
+#: Words that take a dozen tokens.
+WORDS = 6
 #: Seconds that a model hears at once.
 AT_ONCE = 30.0
 #: From here on an answer tells the seconds that it is billed for.
@@ -134,6 +136,37 @@ def test_text_ends(
     whole, streamed = one[len(one.rstrip()) :], text[len(text.rstrip()) :]
 
     assert len(whole) <= len(streamed), f"whole {one[-40:]!r}, streamed {text[-40:]!r}"
+
+
+@check("transcription.stream.pieces", MUST, spec=STREAM, needs=NEEDS)
+def test_stream_pieces(transcription_stream: Recording) -> None:
+    """A text of several words comes in several pieces."""
+    parts = [str((row.get("delta") or {}).get("content") or "") for row in pieces(transcription_stream)]
+    only_if(len("".join(parts).split()) >= WORDS, "fewer words are heard")
+
+    assert sum(map(bool, parts)) > 1, f"in one piece: {''.join(parts)[:80]!r}"
+
+
+@check("transcription.translated", MUST, spec="openai:audio/createTranslation", needs=NEEDS)
+def test_translated(transcription_translated: Recording) -> None:
+    """A recording that is written down in English has a text."""
+    transcription_translated.answered()
+    only_if(transcription_translated.status == 200, "this model does not translate")
+    body = transcription_translated.ok
+
+    assert isinstance(body, dict) and isinstance(body.get("text"), str), (  # noqa: PT018 - one statement
+        f"the body is {transcription_translated.text[:120]}"
+    )
+
+
+@check("transcription.large", MUST, spec=SPEC, needs=NEEDS)
+def test_large(transcription_large: Recording, transcription_plain: Recording) -> None:
+    """A file of a megabyte and more is written down: minutes of speech are as large."""
+    said(transcription_plain)
+    transcription_large.answered()
+    status = transcription_large.status
+
+    assert status == 200, f"answered with {status}: {transcription_large.text[:120]}"
 
 
 @check("transcription.stream.ends", MUST, spec=STREAM, needs=NEEDS)

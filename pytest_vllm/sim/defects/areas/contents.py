@@ -225,3 +225,33 @@ spoil(
     catches=["transcription.text-ends"],
     **HEARS,
 )
+
+
+@defect("messages.stops-first", on="body", paths=(MESSAGES,), catches=["messages.stop.each"])
+def stops_first(body: Any, path: str) -> Any:
+    """Of several stop sequences only the first is used."""
+    del path
+    stops = body.get("stop_sequences") if isinstance(body, dict) else None
+    return {**body, "stop_sequences": stops[:1]} if isinstance(stops, list) else body
+
+
+@defect("messages.forbidden-called", on="body", paths=(MESSAGES,), catches=["messages.call.forbidden"])
+def forbidden_called(body: Any, path: str) -> Any:
+    """Tools that may not be called are called as if they might."""
+    del path
+    choice = body.get("tool_choice") if isinstance(body, dict) else None
+    forbidden = isinstance(choice, dict) and choice.get("type") == "none"
+    return {**body, "tool_choice": {"type": "auto"}} if forbidden else body
+
+
+@defect("responses.system-lost", on="body", paths=(RESPONSES,), catches=["responses.input.system-item"])
+def system_lost(body: Any, path: str) -> Any:
+    """System messages among the items never reach the model."""
+    del path
+    given = body.get("input") if isinstance(body, dict) else None
+    kept = (
+        [one for one in given if not (isinstance(one, dict) and one.get("role") == "system")]
+        if isinstance(given, list)
+        else given
+    )
+    return {**body, "input": kept} if kept else body
