@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_vllm import Request, Server, exchange, only_if
+from pytest_vllm import Case, Request, Server, cases, exchange, only_if
 
 GOOD = "I love this wonderful film, it is great."
 BAD = "A terrible, slow and useless film, I hated it."
@@ -15,6 +15,8 @@ TEXTS = (GOOD, LONG, BAD, PLAIN, GOOD)
 DEEP, EACH = 12_000, 2.5
 #: How often they stand in a large batch.
 TIMES = 7
+
+classed_form = cases("classed_form", [{"id": "text"}, {"id": "list"}])
 
 
 def classed(server: Server, given: Any, **more: Any) -> Request:
@@ -45,6 +47,19 @@ def classify_probable(server: Server) -> Request:
     """The same, as probabilities whatever the server's default is."""
     named = {"use_activation": True} if server.at_least("0.11.1") else {}
     return classed(server, list(TEXTS), **named)
+
+
+@exchange("classify.single")
+def classify_single(server: Server, classed_form: Case) -> Request:
+    """A long text, as it is and as a list of one."""
+    return classed(server, LONG if classed_form.id == "text" else [LONG])
+
+
+@exchange("classify.raw")
+def classify_raw(server: Server) -> Request:
+    """The same as the numbers that probabilities are made of."""
+    only_if(server.at_least("0.11.1"), "before 0.11.1 such numbers are asked for otherwise")
+    return server.post("/classify", {"input": list(TEXTS), "use_activation": False}, expect=None)
 
 
 @exchange("classify.nothing")

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_vllm import MUST, Recording, Recordings, check, need, only_if, unexpected
 
-from .exchanges import TEXTS, TIMES
+from .exchanges import LONG, TEXTS, TIMES
 
 SPEC = "vllm:serving/openai_compatible_server/"
 RAW = "fault:vllm-project/vllm/issues/18727"
@@ -142,3 +142,53 @@ def test_beside_deep(classify_batch: Recording, classify_deep: Recording) -> Non
     wrong = [f"{place}: {a[:3]}, {b[:3]}" for place, (a, b) in pairs.items() if not alike(a, b)]
 
     assert not wrong, "; ".join(wrong)
+
+
+@check("classify.raw", MUST, spec=RAW, needs=NEEDS)
+def test_raw(classify_raw: Recording, classify_probable: Recording) -> None:
+    """Probabilities are those that the raw numbers give."""
+    classify_raw.answered()
+    only_if(classify_raw.status != 400, f"refused: {classify_raw.text[:120]}")
+    pairs = [*zip(numbers(classify_raw), numbers(classify_probable), strict=True)]
+    wrong = [
+        f"text {at}: {told} of {raw}"
+        for at, (raw, told) in enumerate(pairs)
+        if not any(alike(made(raw), told) for made in (_shared, _each, list))
+    ]
+
+    assert not wrong, "; ".join(wrong)
+
+
+@check("classify.single", MUST, spec=SPEC, needs=NEEDS, exchanges=["classify.single["])
+def test_single(classify_batch: Recording, vllm_recordings: Recordings) -> None:
+    """A text is classed alike, and costs the same, by itself, as a list of one and in a batch."""
+    forms = [vllm_recordings.get(f"classify.single[{name}]") for name in ("text", "list")]
+    costs = [(one.ok.get("usage") or {}).get("prompt_tokens") for one in forms]
+    there = numbers(classify_batch)[TEXTS.index(LONG)]
+    wrong = [f"{one.key}: {numbers(one)[0]}" for one in forms if not alike(numbers(one)[0], there)]
+
+    assert not wrong, f"in a batch {there}, {'; '.join(wrong)}"
+    assert costs[0] == costs[1], f"{costs[0]} tokens as a text, {costs[1]} as a list of one"
+
+
+@check("classify.every.numbered", MUST, spec=MANY, needs=NEEDS, exchanges=["classify."])
+def test_numbered(vllm_recordings: Recordings) -> None:
+    """Every row of a batch, however large, is numbered as its text was sent."""
+    batches = [
+        (one.key, [row.get("index") for row in one.ok.get("data") or ()], len(one.request.json["input"]))
+        for one in vllm_recordings.of("classify.")
+        if one.status == 200 and isinstance(one.request.json["input"], list)
+    ]
+    need(batches, "no batch was classed")
+    wrong = [f"{key}: {told}" for key, told, count in batches if told != list(range(count))]
+
+    assert not wrong, f"rows are numbered {'; '.join(wrong)[:300]}"
+
+
+def _shared(raw: list[float]) -> list[float]:
+    powers = [math.exp(value - max(raw)) for value in raw]
+    return [power / sum(powers) for power in powers]
+
+
+def _each(raw: list[float]) -> list[float]:
+    return [1 / (1 + math.exp(-max(min(value, 500.0), -500.0))) for value in raw]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pytest_vllm import Recording
 
 ROUTE = "/v1/embeddings"
+#: Numbers of a half-precision model have more digits than these; so many are never all round by chance.
+DIGITS, ENOUGH = 4, 16
 #: Fields that may change what of a text is read.
 CUTS = ("truncate_prompt_tokens", "add_special_tokens", "messages", "truncation_side")
 
@@ -34,6 +36,46 @@ def test_billed(vllm_recordings: Recordings) -> None:
         wrong += [f"{key}: {count} tokens, {other} of the same texts {before}"] if count != before else []
 
     assert not wrong, listed(wrong)
+
+
+@check(
+    "embeddings.every.precise", MUST, spec="openai:embeddings/object", needs=["embeddings"], exchanges=["*"]
+)
+def test_precise(vllm_recordings: Recordings) -> None:
+    """Vectors hold more digits than a rounded number has."""
+    found = [(one.key, values) for one in vllm_recordings.of("") for values in _plain(one)]
+    only_if(found, "no answer held a vector of numbers")
+    observe("vectors", len(found))
+    wrong = [key for key, values in found if all(round(value, DIGITS) == value for value in values)]
+
+    assert not wrong, f"rounded to {DIGITS} digits or fewer: {listed(wrong)}"
+
+
+@check(
+    "embeddings.every.numbered", MUST, spec="openai:embeddings/object", needs=["embeddings"], exchanges=["*"]
+)
+def test_numbered(vllm_recordings: Recordings) -> None:
+    """Every row of a batch, however large, is numbered as its text was sent."""
+    told = [
+        (one.key, [row.get("index") for row in one.json["data"] if isinstance(row, dict)])
+        for one in vllm_recordings.of("")
+        if one.request.path in (ROUTE, "/pooling") and one.status == 200 and not one.failure
+        if isinstance(one.json, dict) and isinstance(one.json.get("data"), list)
+    ]
+    only_if(told, "no answer holds rows")
+    wrong = [f"{key}: {rows}" for key, rows in told if rows != list(range(len(rows)))]
+
+    assert not wrong, f"rows are numbered {listed(wrong)}"
+
+
+def _plain(one: Recording) -> Iterator[list[float]]:
+    """The vectors of an answer, where they are lists of numbers long enough to judge."""
+    ok = one.request.path in (ROUTE, "/pooling") and one.status == 200 and not one.failure
+    rows = one.json.get("data") if ok and isinstance(one.json, dict) else None
+    for row in rows if isinstance(rows, list) else ():
+        values = row.get("embedding", row.get("data")) if isinstance(row, dict) else None
+        if isinstance(values, list) and len(values) >= ENOUGH and all(isinstance(n, float) for n in values):
+            yield values
 
 
 def _off(texts: list[str], count: int, alone: dict[str, int]) -> str:

@@ -106,6 +106,29 @@ def test_pooled(embeddings_batch: Recording, embeddings_pooled: Recording) -> No
     assert not wrong, f"cosines: {listed(wrong)}"
 
 
+@check("embeddings.pooled.length", MUST, spec=POOLED, needs=NEEDS)
+def test_pooled_length(
+    vllm_server: Server, embeddings_batch: Recording, embeddings_pooled: Recording
+) -> None:
+    """`/pooling` gives texts vectors as long as those of `/v1/embeddings`."""
+    only_if(vllm_server.at_least("0.12.0"), "before 0.12 what is pooled need not be normalised")
+    embeddings_pooled.answered()
+    only_if(embeddings_pooled.status not in (400, 404), f"refused: {embeddings_pooled.text[:120]}")
+    found = {row.get("index"): vector({"embedding": row.get("data")}) for row in rows(embeddings_pooled)}
+    pairs = [
+        (length(one), length(found.get(at) or ()))
+        for at, one in enumerate(numbered(embeddings_batch, len(TEXTS)))
+    ]
+    only_if(any(other for _, other in pairs), "this server pools each token by itself")
+    wrong = [
+        f"text {at}: {other:.4f}, not {one:.4f}"
+        for at, (one, other) in enumerate(pairs)
+        if abs(one - other) > 0.02 * one
+    ]
+
+    assert not wrong, f"lengths: {listed(wrong)}"
+
+
 #: Where the texts of the batch with long ones stand in it, and in the batch without.
 MIXED = {SHORT: (0, 0), OTHER: (2, 2), LIKE: (5, 5), LETTERS: (8, 3)}
 

@@ -58,6 +58,12 @@ def health_generates(server: Server) -> Request:
     return server.completion("Hello", max_tokens=1, ignore_eos=True, expect=None)
 
 
+@exchange("health.described")
+def health_described(server: Server) -> Request:
+    """What the server says of its own routes."""
+    return server.get("/openapi.json", expect=None)
+
+
 @exchange("health.work")
 def health_work(server: Server) -> Request:
     """A stream of some length, for others to run beside."""

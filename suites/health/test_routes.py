@@ -15,6 +15,15 @@ from pytest_vllm import (
     unexpected,
 )
 
+#: What clients are made from such a description for.
+CLIENTS = (
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/responses",
+    "/v1/messages",
+    "/v1/embeddings",
+    "/tokenize",
+)
 SPEC = "vllm:serving/openai_compatible_server/"
 
 
@@ -72,3 +81,21 @@ def test_head(health_head: Recording) -> None:
     health_head.answered()
 
     assert health_head.status in (200, 405), f"answered with {health_head.status}"
+
+
+@check("health.described", MUST, spec=SPEC, needs=["openapi"], exchanges=["health.described", "*"])
+def test_described(vllm_recordings: Recordings, health_described: Recording) -> None:
+    """The description of the routes holds every route that generates, embeds or counts for a client."""
+    health_described.answered()
+    only_if(health_described.status == 200, f"answered with {health_described.status}")
+    paths = health_described.ok.get("paths")
+    need(isinstance(paths, dict) and paths, "it describes no route")
+    served = {
+        one.request.path
+        for one in vllm_recordings.of("")
+        if one.status == 200 and one.request.method == "POST" and one.request.path in CLIENTS
+    }
+    only_if(served, "none of them answered")
+    lost = sorted(path for path in served if not any(known.endswith(path) for known in paths))
+
+    assert not lost, f"answered and not described: {', '.join(lost)}"

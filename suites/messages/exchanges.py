@@ -6,6 +6,7 @@ in. What agents send is replayed in small; calls leave a model no choice.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange, only_if
@@ -86,6 +87,13 @@ def messages_cut_stream(server: Server) -> Request:
 def messages_stopped(server: Server, messages_again: Recording) -> Request:
     """The question, stopped by a piece of its own answer."""
     return say(server, max_tokens=TOKENS, stop_sequences=[stop_of(messages_again)])
+
+
+@exchange("messages.stopped-among", alone=True)
+def messages_stopped_among(server: Server, messages_again: Recording) -> Request:
+    """The question, stopped by that piece, which is one of several."""
+    stops = ["no such words, one", stop_of(messages_again), "no such words, two"]
+    return say(server, max_tokens=TOKENS, stop_sequences=stops)
 
 
 @exchange("messages.stopped-stream", alone=True)
@@ -229,6 +237,13 @@ def messages_call_stream(server: Server, tools_thinking_off: Recording) -> Reque
     return call_request(server, tools_thinking_off, stream=True)
 
 
+@exchange("messages.uncalled")
+def messages_uncalled(server: Server, tools_thinking_off: Recording) -> Request:
+    """The same call, forbidden; some versions do not know how."""
+    asked = call_request(server, tools_thinking_off, expect=None).json
+    return server.post(PATH, {**asked, "tool_choice": {"type": "none"}, "max_tokens": 64}, expect=None)
+
+
 def two_calls(server: Server, switch: Recording) -> tuple[dict[str, Any], dict[str, Any]]:
     """A conversation in which two tools have to be called, over this interface and over chat."""
     able = server.can("reasoning") and switch.status == 200 and server.at_least("0.20.0")
@@ -270,3 +285,62 @@ def messages_calls_chat(server: Server, messages_calls: Recording, tools_thinkin
     """The same over chat."""
     del messages_calls
     return server.post("/v1/chat/completions", two_calls(server, tools_thinking_off)[1], expect=None)
+
+
+#: What routes turn most easily: line breaks, blanks in a row, marks of HTML, letters beyond ASCII.
+LINES = 'red & green\n\n  blue <b>naïve</b> 東京\n- "grey"\nend'
+LINES_TOKENS = 80
+
+
+@exchange("messages.lines", alone=True)
+def messages_lines(server: Server) -> Request:
+    """Several lines, to be said again."""
+    return say(server, f"Repeat this text: {LINES}", max_tokens=LINES_TOKENS)
+
+
+@exchange("messages.lines-stream", alone=True)
+def messages_lines_stream(server: Server, messages_lines: Recording) -> Request:
+    """The same, streamed."""
+    return server.post(PATH, {**messages_lines.request.json, "stream": True})
+
+
+@exchange("messages.lines-chat", alone=True)
+def messages_lines_chat(server: Server, messages_lines: Recording) -> Request:
+    """The same over chat."""
+    del messages_lines
+    return server.chat(f"Repeat this text: {LINES}", max_tokens=LINES_TOKENS, expect=None)
+
+
+#: Parts of a conversation, each of more tokens than all that may stand between two of them.
+_HEADS = ("Rule 1", "Rule 2", "Log 3", "Log 4", "Note 5", "Find 6", "Find 7")
+SAID = tuple(
+    f"{head}: {', '.join(f'{17 * number + at} knots of wind' for at in range(8))}."
+    for number, head in enumerate(_HEADS, start=1)
+)
+
+
+@exchange("messages.several")
+def messages_several(server: Server) -> Request:
+    """A conversation in which all that can have several parts has two; some templates refuse it."""
+    part = [{"type": "text", "text": text} for text in SAID]
+    used = {"type": "tool_use", "id": "abcdE1234", "name": TOOL, "input": ARGUMENTS}
+    given = {"type": "tool_result", "tool_use_id": used["id"], "content": part[5:]}
+    turns = [*user(part[2:4]), {"role": "assistant", "content": [part[4], used]}, *user([given])]
+    body = {"system": part[:2], "messages": turns, "tools": [tool()], "max_tokens": 1}
+    return server.post(PATH, body, expect=None)
+
+
+@exchange("messages.several-count")
+def messages_several_count(server: Server) -> Request:
+    """The tokens of the same conversation as a chat."""
+    function = {"name": TOOL, "arguments": json.dumps(ARGUMENTS)}
+    called = [{"id": "abcdE1234", "type": "function", "function": function}]
+    turns = [
+        {"role": "system", "content": "".join(SAID[:2])},
+        {"role": "user", "content": "\n".join(SAID[2:4])},
+        {"role": "assistant", "content": SAID[4], "tool_calls": called},
+        {"role": "tool", "tool_call_id": "abcdE1234", "content": "\n".join(SAID[5:])},
+    ]
+    offered = {"name": TOOL, "description": tool()["description"], "parameters": tool()["input_schema"]}
+    body = {"messages": turns, "tools": [{"type": "function", "function": offered}]}
+    return server.post("/tokenize", body, expect=None)

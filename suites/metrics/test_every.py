@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pytest_vllm import Metrics, Recording
 
 STARTED = "process_start_time_seconds"
+HTTP = "http_requests_total"
+#: How requests are answered whose counting no layer in front takes away.
+COUNTED = (200, 400, 404)
 COUNTS = ("_total", "_count", "_sum", "_bucket")
 #: By how much sums of fractions may be written otherwise.
 ROUNDED = 1e-6
@@ -30,6 +34,39 @@ def test_grows(vllm_recordings: Recordings) -> None:
     only_if(pairs, "the metrics of one process were not scraped twice")
     observe("scrapes compared", len(pairs) + 1)
     wrong = [f"{b[0]}: {fault}" for a, b in pairs for fault in _fallen(a[1], b[1])]
+
+    assert not wrong, listed(wrong)
+
+
+@check(
+    "metrics.every.answered", MUST, spec="vllm:usage/metrics/", needs=["metrics"], exchanges=["metrics.", "*"]
+)
+def test_answered(vllm_recordings: Recordings) -> None:
+    """What was answered is counted: by route, and by whether it was served or refused."""
+    found = vllm_recordings.of("")
+    scrapes = sorted((one.sent, one.metrics_before) for one in found if one.metrics_before)
+    starts = {parsed(text).value(STARTED) for _, text in scrapes}
+    only_if(len(starts) == 1 and None not in starts, "the metrics are not those of one process")
+    at, last = scrapes[-1][0], parsed(scrapes[-1][1])
+    rows = [one for one in last.named(HTTP) if {"handler", "status", "method"} <= one.labels.keys()]
+    only_if(rows, "HTTP requests are not counted here")
+    known, started = {one.labels["handler"] for one in rows}, last.value(STARTED) or 0.0
+    answered = Counter(
+        (one.request.path, f"{one.status // 100}xx")
+        for one in found
+        if one.status in COUNTED and one.request.method == "POST" and one.request.path in known
+        if not one.aborted and not one.error and started < one.sent < at - one.seconds - 1
+        if one.header("server") == "uvicorn"  # else something in front may have answered
+    )
+    counts = Counter[tuple[str, str]]()
+    for one in rows:
+        counts[one.labels["handler"], f"{one.labels['status'][:1]}xx"] += int(one.value)
+    observe("answers that have to be counted", answered.total())
+    wrong = [
+        f"{path}, {status}: {counts[path, status]}, answered were {count}"
+        for (path, status), count in answered.items()
+        if counts[path, status] < count
+    ]
 
     assert not wrong, listed(wrong)
 

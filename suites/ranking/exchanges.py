@@ -97,6 +97,19 @@ def ranking_pairs(server: Server) -> Request:
     return server.post("/score", {"text_1": [QUERY] * len(DOCUMENTS), "text_2": list(DOCUMENTS)})
 
 
+@exchange("ranking.pair")
+def ranking_pair(server: Server) -> Request:
+    """The question against the document that answers it, two texts and no list."""
+    return server.post("/score", {"text_1": QUERY, "text_2": DOCUMENTS[BEST]})
+
+
+@exchange("ranking.pairs-unlike")
+def ranking_pairs_unlike(server: Server) -> Request:
+    """The same pair by pair, under the other address: two with other texts than the question."""
+    left = [SHORT[0], SHORT[3], QUERY, QUERY]
+    return server.post("/v1/score", {"text_1": left, "text_2": list(DOCUMENTS)}, expect=None)
+
+
 @exchange("ranking.deep")
 def ranking_deep(server: Server) -> Request:
     """A document that is read in several steps, beside short ones and another one of its length."""

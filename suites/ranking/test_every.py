@@ -44,6 +44,21 @@ def test_ranked(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
+@check("ranking.every.numbered", MUST, spec=RANKS, exchanges=["ranking.pairs", "*"])
+def test_numbered(vllm_recordings: Recordings) -> None:
+    """Every score of a request is numbered as its pair was sent."""
+    told = [
+        (one.key, [row.get("index") for row in one.json["data"] if isinstance(row, dict)])
+        for one in vllm_recordings.of("")
+        if one.request.path.endswith("/score") and one.status == 200 and not one.failure
+        if isinstance(one.json, dict) and isinstance(one.json.get("data"), list)
+    ]
+    only_if(told, "nothing was scored")
+    wrong = [f"{key}: {rows}" for key, rows in told if rows != list(range(len(rows)))]
+
+    assert not wrong, f"scores are numbered {listed(wrong)}"
+
+
 def _ranking(one: Recording) -> bool:
     asked = one.request.json
     ranks = one.request.path.endswith("/rerank") and one.status == 200 and not one.failure

@@ -18,7 +18,7 @@ from pytest_vllm import (
     unexpected,
 )
 
-from .exchanges import BEST, DOCUMENTS, TIMES
+from .exchanges import BEST, DOCUMENTS, QUERY, TIMES
 
 SPEC = "vllm:serving/openai_compatible_server/"
 LENGTHS = "fault:vllm-project/vllm/issues/22983"
@@ -110,6 +110,16 @@ def test_routes(ranking_route: Case, ranking_spelled: Recording, ranking_mixed: 
     assert not wrong, f"/rerank and {ranking_route['path']}: {'; '.join(wrong)}"
 
 
+@check("ranking.routes-alike", MUST, spec=SPEC, needs=RANKS)
+def test_routes_alike(ranking_route: Case, ranking_spelled: Recording, ranking_mixed: Recording) -> None:
+    """What is told of a document is the same under every address of the route."""
+    ranking_spelled.answered()
+    only_if(ranking_spelled.status == 200, f"{ranking_route['path']} gives {ranking_spelled.status}")
+    here, there = ({*row} for one in (ranking_mixed, ranking_spelled) for row in one.ok["results"][:1])
+
+    assert here == there, f"/rerank tells {sorted(here)}, {ranking_route['path']} {sorted(there)}"
+
+
 @check("ranking.unlimited", MUST, spec="fault:Tencent/WeKnora/pull/2160", needs=RANKS)
 def test_unlimited(ranking_unlimited: Recording, ranking_mixed: Recording) -> None:
     """A limit for tokens that no pair reaches changes no relevance."""
@@ -138,6 +148,28 @@ def test_pairs(ranking_score: Recording, ranking_pairs: Recording) -> None:
     assert not wrong, f"one against all, and pairs: {'; '.join(wrong)}"
 
 
+@check("ranking.pair", MUST, spec=SPEC, needs=SCORES)
+def test_pair(ranking_pair: Recording, ranking_score: Recording) -> None:
+    """A single pair scores as it does in a list."""
+    one, there = told(ranking_pair).get(0, -1.0), told(ranking_score).get(BEST, -1.0)
+
+    assert near(one, there), f"{one:.4f} by itself, {there:.4f} in a list"
+
+
+@check("ranking.pairs-unlike", MUST, spec=SPEC, needs=SCORES)
+def test_pairs_unlike(ranking_score: Recording, ranking_pairs_unlike: Recording) -> None:
+    """Pairs score alike under each address, whatever stands in the pairs before them."""
+    ranking_pairs_unlike.answered()
+    status = ranking_pairs_unlike.status
+    only_if(status not in (404, 405), "/v1/score is not there")
+    assert status == 200, f"/v1/score: {status} {ranking_pairs_unlike.text[:120]}"
+    one, other = told(ranking_score), told(ranking_pairs_unlike)
+    asked = [at for at, left in enumerate(ranking_pairs_unlike.request.json["text_1"]) if left == QUERY]
+    wrong = apart({at: one.get(at, -1.0) for at in asked}, {at: other.get(at, -1.0) for at in asked})
+
+    assert not wrong, f"one against all, and pairs behind others: {'; '.join(wrong)}"
+
+
 def used(recording: Recording) -> int:
     """The tokens that an answer reports. Raises Undecided where it reports none."""
     found = (recording.ok.get("usage") or {}).get("total_tokens")
@@ -152,6 +184,14 @@ def test_usage(vllm_recordings: Recordings, ranking_mixed: Recording) -> None:
     whole = used(ranking_mixed)
 
     assert 0 < short < long < whole, f"{short} for a short one, {long} for a long one, {whole} for all"
+
+
+@check("ranking.usage-like-scores", MUST, spec=SPEC, needs=("rerank", "score"))
+def test_usage_like_scores(ranking_mixed: Recording, ranking_score: Recording) -> None:
+    """The same pairs cost about the same, ranked or scored."""
+    ranks, scores = used(ranking_mixed), used(ranking_score)
+
+    assert math.isclose(ranks, scores, rel_tol=0.25), f"{ranks} tokens ranked, {scores} scored"
 
 
 @check("ranking.long.best", SHOULD, spec=LENGTHS, needs=RANKS, family=CAPABILITY)

@@ -10,6 +10,8 @@ from typing import Any
 
 from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange, only_if
 
+from .contents import COUNTED, FORMS, TWO, given_parts, lines_form, two_tools
+
 PATH = "/v1/responses"
 QUESTION = "Count from one to a hundred."
 RULE = "Answer in one short sentence, and in English."
@@ -22,6 +24,7 @@ response_refusal = cases("response_refusal", case_file("responses-refusals"))
 response_history = cases("response_history", case_file("responses-histories"))
 response_loose = cases("response_loose", case_file("responses-loose-histories"))
 response_call_history = cases("response_call_history", case_file("responses-call-histories"))
+response_form = cases("response_form", FORMS)
 
 
 def ask(server: Server, given: Any = QUESTION, *, expect: int | None = 200, **more: Any) -> Request:
@@ -227,24 +230,7 @@ def responses_uncalled(server: Server, tools_thinking_off: Recording) -> Request
 
 def two_request(server: Server, switch: Recording, **more: Any) -> Request:
     """Two calls are asked for, neither is forced."""
-    names = ("weather_in_oslo", "weather_in_paris")
-    cities = ("Oslo", "Paris")
-    offered = [
-        {
-            "type": "function",
-            "name": name,
-            "description": f"Tells the weather in {city}.",
-            "parameters": _of(city),
-        }
-        for name, city in zip(names, cities, strict=True)
-    ]
-    text = f"What is the weather in Oslo and what is it in Paris? Call {names[0]} and call {names[1]}."
-    return ask(server, text, tools=offered, max_output_tokens=ROOM, **calm(server, switch), **more)
-
-
-def _of(city: str) -> dict[str, Any]:
-    only = {"city": {"type": "string", "const": city}}
-    return {"type": "object", "properties": only, "required": ["city"], "additionalProperties": False}
+    return ask(server, TWO, tools=two_tools(), max_output_tokens=ROOM, **calm(server, switch), **more)
 
 
 @exchange("responses.two", alone=True)
@@ -379,3 +365,29 @@ def responses_custom(server: Server) -> Request:
     offered = {"type": "custom", "name": "write_line", "description": "Writes a line of text."}
     more = {"tools": [offered], "tool_choice": "required", "max_output_tokens": ROOM}
     return ask(server, "Write a line with the tool.", expect=None, **more)
+
+
+@exchange("responses.lines", alone=True)
+def responses_lines(server: Server, response_form: Case, tools_thinking_off: Recording) -> Request:
+    """Several lines, to be said again; nothing else can be said where the version takes a pattern."""
+    more = {**lines_form(server), **response_form["set"], **calm(server, tools_thinking_off)}
+    return ask(server, max_output_tokens=ROOM, metadata={"purpose": "lines"}, **more)
+
+
+@exchange("responses.several")
+def responses_several(server: Server) -> Request:
+    """A conversation of long parts, two to each place; some templates refuse it."""
+    return ask(server, given_parts(), tools=[tool()], max_output_tokens=1, expect=None)
+
+
+@exchange("responses.several-count")
+def responses_several_count(server: Server) -> Request:
+    """The tokens of the same conversation as a chat."""
+    return _count(server, COUNTED)
+
+
+@exchange("responses.continued-told")
+def responses_continued_told(server: Server, responses_stored: Recording) -> Request:
+    """The same again, after that answer and under long instructions; some templates refuse those."""
+    more: dict[str, Any] = {"instructions": " ".join([RULE] * 6), "max_output_tokens": FEW}
+    return ask(server, "Hi", previous_response_id=responses_stored.ok["id"], expect=None, **more)

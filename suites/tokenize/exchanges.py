@@ -68,6 +68,13 @@ def tokenize_chat(server: Server) -> Request:
     return _messages(server, {"role": "user", "content": QUESTION})
 
 
+@exchange("tokenize.chat-pieces")
+def tokenize_chat_pieces(server: Server) -> Request:
+    """The same with the text of each token."""
+    question = {"role": "user", "content": QUESTION}
+    return server.post("/tokenize", {"messages": [question], "return_token_strs": True})
+
+
 @exchange("tokenize.chat-back")
 def tokenize_chat_back(server: Server, tokenize_chat: Recording) -> Request:
     """The rendered question as text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, check, need
+from pytest_vllm import MUST, SHOULD, Case, Recording, check, listed, need, only_if
 
 SPEC = "vllm:serving/openai_compatible_server/#tokenizer-api"
 
@@ -35,6 +35,23 @@ def test_strings(tokenize_opening: Recording) -> None:
 
     assert isinstance(strings, list), f"token_strs is {strings!r}"
     assert len(strings) == len(body["tokens"]), f"{len(strings)} strings for {len(body['tokens'])} tokens"
+
+
+@check("tokenize.strings-own", MUST, spec=SPEC, needs=["tokenize", "chat"])
+def test_strings_own(tokenize_opening: Recording, tokenize_chat_pieces: Recording) -> None:
+    """A token has the same string wherever it stands."""
+    pairs = [
+        (id_, string)
+        for body in (tokenize_opening.ok, tokenize_chat_pieces.ok)
+        for id_, string in zip(body["tokens"], body.get("token_strs") or (), strict=False)
+    ]
+    only_if(pairs, "no strings are told")
+    known: dict[int, str] = {}
+    wrong = [
+        f"{id_}: {known[id_]!r} and {text!r}" for id_, text in pairs if known.setdefault(id_, text) != text
+    ]
+
+    assert not wrong, f"tokens with several strings: {listed(wrong)}"
 
 
 @check("tokenize.special-tokens", MUST, spec=SPEC, needs=["tokenize"])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Recording, Recordings, check, unexpected
+import re
+
+from pytest_vllm import MUST, Recording, Recordings, check, only_if, unexpected
 
 SPEC = "vllm:serving/openai_compatible_server/#chat-template"
 NEEDS = ["chat", "tokenize"]
+#: How most templates write what no text holds: `<|im_start|>`.
+MARK = re.compile(r"<\|[^<>|\s]{1,40}\|>")
 CHATS = ("tokenize.chat", "tokenize.turns", "tokenize.system", "tokenize.begun")
 
 
@@ -59,3 +63,19 @@ def test_continued(tokenize_begun: Recording, tokenize_begun_back: Recording) ->
     prompt = tokenize_begun_back.ok["prompt"]
 
     assert prompt.endswith(begun), f"the prompt ends {prompt[-60:]!r}, the begun answer is {begun!r}"
+
+
+@check("tokenize.chat.marks", MUST, spec=SPEC, needs=NEEDS)
+def test_marks(tokenize_chat_back: Recording, tokenize_chat_pieces: Recording) -> None:
+    """A rendered prompt, taken apart and put together, holds the special tokens it has."""
+    strings = [str(one) for one in tokenize_chat_pieces.ok.get("token_strs") or ()]
+    marks = [one for one in strings if MARK.fullmatch(one)]
+    only_if(marks, "this template has no such marks")
+    prompt = tokenize_chat_back.ok["prompt"]
+    lost = [
+        f"{one} {marks.count(one)} times, back {prompt.count(one)}"
+        for one in dict.fromkeys(marks)
+        if prompt.count(one) < marks.count(one)
+    ]
+
+    assert not lost, f"{', '.join(lost)}: {prompt!r:.120}"

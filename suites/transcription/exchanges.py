@@ -10,6 +10,8 @@ from .sounds import heard, wave
 
 #: Seconds of the recordings: of most, and of one that has to be cut into pieces of half a minute.
 SHORT, LONG = 4.0, 35.0
+#: Bytes beyond what many proxies take unless told otherwise.
+LARGE = 1_200_000
 #: Words that a client gives for context.
 PROMPT = "A talk about the harbour of Bergen."
 
@@ -51,6 +53,12 @@ def transcription_stream(server: Server, transcription_again: Recording) -> Requ
     """The same, streamed."""
     del transcription_again
     return heard(server, wave(SHORT), stream="true", stream_include_usage="true")
+
+
+@exchange("transcription.large")
+def transcription_large(server: Server) -> Request:
+    """The short recording in a file of a megabyte and more."""
+    return heard(server, wave(SHORT, more=LARGE), expect=None)
 
 
 @exchange("transcription.text")

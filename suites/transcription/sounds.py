@@ -31,14 +31,17 @@ def _melody() -> bytes:
 
 
 @cache
-def wave(seconds: float) -> bytes:
-    """A file of so many seconds: tones that swell and fade, as a voice does, of one channel, 16 bits."""
+def wave(seconds: float, more: int = 0) -> bytes:
+    """A file of so many seconds: tones that swell and fade, as a voice does, of one channel, 16 bits.
+
+    `more` bytes behind them are of a kind that readers pass over.
+    """
     size = 2 * round(seconds * RATE)
     data = (_melody() * (size // len(_melody()) + 1))[:size]
-    head = struct.pack(
-        "<4sI4s4sIHHIIHH", b"RIFF", 36 + len(data), b"WAVE", b"fmt ", 16, 1, 1, RATE, 2 * RATE, 2, 16
-    )
-    return head + struct.pack("<4sI", b"data", len(data)) + data
+    rest = struct.pack("<4sI", b"JUNK", more) + bytes(more) if more else b""
+    room = 36 + len(data) + len(rest)
+    head = struct.pack("<4sI4s4sIHHIIHH", b"RIFF", room, b"WAVE", b"fmt ", 16, 1, 1, RATE, 2 * RATE, 2, 16)
+    return head + struct.pack("<4sI", b"data", len(data)) + data + rest
 
 
 def form(fields: dict[str, Any], file: bytes | None) -> str:

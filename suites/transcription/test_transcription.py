@@ -27,6 +27,10 @@ CHUNKS = "fault:vllm-project/vllm/pull/41131"
 NEEDS = ("transcription",)
 #: Seconds by which a length may be rounded, and by which a piece may reach into the next.
 ROUNDED, SHARED = 0.25, 1.5
+#: Words that take a dozen tokens.
+WORDS = 6
+#: Seconds that a model hears at once.
+AT_ONCE = 30.0
 #: From here on an answer tells the seconds that it is billed for.
 BILLS = "0.10.2"
 
@@ -120,6 +124,51 @@ def test_stream_same(
     assert text.strip() == one.strip(), f"whole {one!r:.70}, streamed {text!r:.70}"
 
 
+@check("transcription.text-ends", MUST, spec=STREAM, needs=NEEDS)
+def test_text_ends(
+    transcription_plain: Recording, transcription_again: Recording, transcription_stream: Recording
+) -> None:
+    """A text ends with no blanks or line breaks that its stream does not bring."""
+    one, other = said(transcription_plain), said(transcription_again)
+    need(one == other, "the server does not repeat itself")
+    deltas = [row.get("delta") or {} for row in pieces(transcription_stream)]
+    text = "".join(str(delta.get("content") or "") for delta in deltas)
+    whole, streamed = one[len(one.rstrip()) :], text[len(text.rstrip()) :]
+
+    assert len(whole) <= len(streamed), f"whole {one[-40:]!r}, streamed {text[-40:]!r}"
+
+
+@check("transcription.stream.pieces", MUST, spec=STREAM, needs=NEEDS)
+def test_stream_pieces(transcription_stream: Recording) -> None:
+    """A text of several words comes in several pieces."""
+    parts = [str((row.get("delta") or {}).get("content") or "") for row in pieces(transcription_stream)]
+    only_if(len("".join(parts).split()) >= WORDS, "fewer words are heard")
+
+    assert sum(map(bool, parts)) > 1, f"in one piece: {''.join(parts)[:80]!r}"
+
+
+@check("transcription.translated", MUST, spec="openai:audio/createTranslation", needs=NEEDS)
+def test_translated(transcription_translated: Recording) -> None:
+    """A recording that is written down in English has a text."""
+    transcription_translated.answered()
+    only_if(transcription_translated.status == 200, "this model does not translate")
+    body = transcription_translated.ok
+
+    assert isinstance(body, dict) and isinstance(body.get("text"), str), (  # noqa: PT018 - one statement
+        f"the body is {transcription_translated.text[:120]}"
+    )
+
+
+@check("transcription.large", MUST, spec=SPEC, needs=NEEDS)
+def test_large(transcription_large: Recording, transcription_plain: Recording) -> None:
+    """A file of a megabyte and more is written down: minutes of speech are as large."""
+    said(transcription_plain)
+    transcription_large.answered()
+    status = transcription_large.status
+
+    assert status == 200, f"answered with {status}: {transcription_large.text[:120]}"
+
+
 @check("transcription.stream.ends", MUST, spec=STREAM, needs=NEEDS)
 def test_stream_ends(transcription_stream: Recording) -> None:
     """A stream says once why it ends, then sends the end mark."""
@@ -197,6 +246,24 @@ def test_order(vllm_recordings: Recordings) -> None:
 
         assert not turned, f"{key}: ends before it begins: {turned[0]}"
         assert not early, f"{key}: {early[0][1]} comes after {early[0][0]}"
+
+
+@check("transcription.times.begin", MUST, spec=CHUNKS, needs=NEEDS)
+def test_begin(transcription_verbose: Recording, transcription_long: Recording) -> None:
+    """The first segment begins before the recording, or what is heard of it at once, is over."""
+    for recording, sent in ((transcription_verbose, SHORT), (transcription_long, AT_ONCE)):
+        first = segments(recording)[0]
+        assert first[0] <= sent + ROUNDED, f"{recording.key}: the first is {first} of {sent} s"
+
+
+@check("transcription.language", MUST, spec=SPEC, needs=NEEDS, exchanges=BOTH)
+def test_language(vllm_recordings: Recordings) -> None:
+    """The language that is told is the one that the request names."""
+    told = {key: timed(vllm_recordings.get(key)).get("language") for key in BOTH}
+    only_if(any(told.values()), "no language is told")
+    wrong = {key: name for key, name in told.items() if name and not str(name).lower().startswith("en")}
+
+    assert not wrong, f"asked for en, told {wrong}"
 
 
 @check("transcription.times.apart", SHOULD, spec=CHUNKS, needs=NEEDS, exchanges=BOTH)

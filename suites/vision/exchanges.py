@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pytest_vllm import Case, Recording, Request, Server, cases, exchange, only_if, picture
@@ -14,6 +15,8 @@ LONG = 32
 #: Characters of a text that no batch reads at once, those that are too few for it, those kept for a picture;
 #: characters of a token.
 DEEP, SHORT, RESERVED, EACH = 12_000, 4_000, 3_000, 2.5
+#: Bytes beyond what many proxies take unless told otherwise.
+LARGE = 1_200_000
 COLOURS = {"red": (255, 0, 0), "green": (0, 160, 0), "blue": (0, 0, 255), "yellow": (255, 255, 0)}
 
 SIZES = ((32, 32), (64, 64), (100, 200), (224, 224), (336, 336), (300, 500), (500, 300), (640, 480))
@@ -52,6 +55,14 @@ def weighed(server: Server) -> dict[str, Any]:
 def calm(server: Server) -> dict[str, Any]:
     """Asks a model that thinks not to."""
     return {"chat_template_kwargs": {"enable_thinking": False}} if server.can("reasoning") else {}
+
+
+@exchange("vision.large")
+def vision_large(server: Server) -> Request:
+    """A picture in a body of a megabyte and more: blanks, which JSON passes over, stand for pixels."""
+    made = shown(server, picture(SIDE, SIDE, COLOURS["red"]), max_tokens=1)
+    body = f"{{{' ' * LARGE}{json.dumps(made.json)[1:]}"
+    return Request("POST", made.path, content=body, headers={"content-type": "application/json"}, expect=None)
 
 
 @exchange("vision.text")

@@ -46,6 +46,15 @@ def test_answered(vision_image: Recording) -> None:
     assert written > 0, "the answer has no tokens"
 
 
+@check("vision.large", MUST, spec=INPUTS, needs=NEEDS)
+def test_large(vision_image: Recording, vision_large: Recording) -> None:
+    """A request of a megabyte and more is answered: photographs are as large."""
+    need(vision_image.status == 200, "a small one is not answered")
+    vision_large.answered()
+
+    assert vision_large.status == 200, f"answered with {vision_large.status}: {vision_large.text[:200]}"
+
+
 @check("vision.sizes.answered", MUST, spec=SIZES, needs=NEEDS, exchanges=("vision.sized[",))
 def test_sizes(vllm_recordings: Recordings) -> None:
     """Pictures of many sizes are all answered."""
