@@ -21,6 +21,10 @@ FORMATS = tuple(
             r"tool_call>\s*([\w.-]+)(.*?)</[^<>]*tool_call>",
             r"arg_key>(.*?)</[^<>]*arg_key>\s*<[^<>]*arg_value>(.*?)</[^<>]*arg_value>",
         ),
+        (
+            r'call tool="([^"\n]+)"[^|]*\|sep\|>(.*?)<\|close\|>call',
+            r'argument key="([^"\n]+)"[^|]*\|sep\|>(.*?)<\|close\|>argument',
+        ),
     )
 )
 #: Where a schema keeps what its parts refer to.
