@@ -1,4 +1,4 @@
-"""What a model writes between tags: its calls are found in each format, and a type is told where it is one."""
+"""What a model writes between tags: calls are found in each format, a type is told where it is one."""
 
 from __future__ import annotations
 
