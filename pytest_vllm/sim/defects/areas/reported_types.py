@@ -174,6 +174,23 @@ def blocks_as_notation(body: Any, path: str) -> Any:
     return body
 
 
+@defect(
+    "messages.only-thinking",
+    on="json",
+    paths=(MESSAGES,),
+    faults=["QwenLM/Qwen3.8#162"],
+    catches=["messages.thinking.answered"],
+)
+def only_thinking(body: Any, exchange: Exchange) -> Any:
+    """Over Messages an answer that was thought about lacks what was said then."""
+    del exchange
+    blocks = body.get("content") if isinstance(body, dict) else None
+    thoughts = [one for one in blocks or () if one.get("type") == "thinking"]
+    if thoughts:
+        body["content"] = thoughts
+    return body
+
+
 ignores(
     "ranking.limit-dropped",
     "What stands in front of a server drops the limit for tokens.",
