@@ -6,7 +6,17 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm.sim.defects.calls import asked, joined, offered, spread, threads, turns, whole_calls
+from pytest_vllm.sim.defects.calls import (
+    asked,
+    broken_off,
+    deltas,
+    joined,
+    offered,
+    spread,
+    threads,
+    turns,
+    whole_calls,
+)
 from pytest_vllm.sim.defects.choose import asks, failure, refused
 from pytest_vllm.sim.defects.make import ignores
 from pytest_vllm.sim.defects.registry import add, defect
@@ -208,3 +218,40 @@ ignores(
     profile="sim-embed",
     catches=["embeddings.cut"],
 )
+
+
+def _now_and_then() -> Callable[..., Any]:
+    drawn: list[bool] = []
+
+    def broken(events: list[Event], exchange: Exchange) -> list[Event]:
+        if not offered(exchange.body) or asked(exchange, "temperature") == 0:
+            return events
+        drawn.append(True)
+        error = "Unexpected token 200012 while expecting start token 200006"
+        return events if len(drawn) % 6 else broken_off(events, lambda one: not any(deltas([one])), error)
+
+    return broken
+
+
+add(
+    "streaming.drawn-breaks",
+    "One of six drawn streams that offer a tool ends in an error.",
+    {"events": only((CHAT,), remembering(_now_and_then)), "ready": live},
+    faults=["vllm-project/vllm#27243"],
+    catches=["stream.no-error"],
+)
+
+
+@defect(
+    "usage.none-beside-pictures",
+    on="events",
+    paths=(CHAT,),
+    profile="spark-qwen35",
+    faults=["vllm-project/vllm#6705"],
+    catches=["usage.every.streamed"],
+)
+def none_beside_pictures(events: list[Event], exchange: Exchange) -> list[Event]:
+    """A stream about a picture does not tell its usage, though it was asked for."""
+    seen = any(pictures(asked(exchange, "messages")))
+    told = [isinstance(one.data, dict) and bool(one.data.get("usage")) for one in events]
+    return [one for one, tells in zip(events, told, strict=True) if not (seen and tells)]
