@@ -34,6 +34,7 @@ _KNOWN = tuple((words, re.compile(pattern, re.IGNORECASE)) for words, pattern in
 _TITLES = (
     ("log probabilities", r"log ?prob|probabilit"),
     ("drafted tokens", r"\bdraft"),
+    ("length of the context", r"\bcontext length\b"),
     ("speeds", r"as fast as the profile|\bdecodes\b|faster|tokens per second"),
     ("times", r"as soon as|no later than|takes no longer|half second"),
     ("cache", r"\bcaches?\b|(?<!nothing )\bcached\b(?! or not)|cached_tokens|full blocks?\b|blocks before"),

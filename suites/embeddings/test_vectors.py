@@ -168,6 +168,19 @@ def test_uncut(embeddings_uncut: Recording, embeddings_two: Recording) -> None:
     assert cosine >= SAME, f"cosine is {cosine:.4f} to the same text without a limit"
 
 
+@check("embeddings.cut", MUST, spec="fault:BerriAI/litellm/pull/39363", needs=NEEDS)
+def test_cut(embeddings_cut: Recording) -> None:
+    """A text is cut to the tokens that it may have."""
+    embeddings_cut.answered()
+    status, limit = embeddings_cut.status, embeddings_cut.request.json["truncate_prompt_tokens"]
+    only_if(status not in (400, 422), f"this server takes no limit: {embeddings_cut.text[:120]}")
+    assert status == 200, f"with truncate_prompt_tokens {limit}: {status} {embeddings_cut.text[:160]}"
+    used = (embeddings_cut.ok.get("usage") or {}).get("prompt_tokens")
+    need(used, "the tokens are not counted")
+
+    assert used <= limit, f"{used} prompt tokens, truncate_prompt_tokens is {limit}"
+
+
 @check("embeddings.same-in-any-order", MUST, spec=DRIFT, needs=NEEDS)
 def test_any_order(embeddings_batch: Recording, embeddings_reversed: Recording) -> None:
     """Neither the order nor the number of texts changes their vectors."""

@@ -123,6 +123,14 @@ def messages_thinking_stream(server: Server, messages_thinking: Recording) -> Re
     return say(server, max_tokens=TOKENS, chat_template_kwargs=THINK, stream=True, expect=None)
 
 
+@exchange("messages.thought")
+def messages_thought(server: Server, reasoning_plain: Recording) -> Request:
+    """A question that a chat was thought about for, with as much room for both."""
+    asked = reasoning_plain.request.json
+    more = {name: asked[name] for name in ("max_tokens", "chat_template_kwargs") if name in asked}
+    return say(server, asked["messages"][-1]["content"], **more, expect=None)
+
+
 @exchange("messages.parts")
 def messages_parts(server: Server) -> Request:
     """The question in a block."""

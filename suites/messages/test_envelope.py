@@ -166,3 +166,22 @@ def test_blocks(vllm_recordings: Recordings) -> None:
     wrong = [f"{r.key}: {r.ok.get('content')!r}" for r in answers if not blocks(r.ok)]
 
     assert not wrong, listed(wrong)
+
+
+@check(
+    "messages.thinking.answered",
+    MUST,
+    spec="fault:QwenLM/Qwen3.8/issues/162",
+    needs=(*NEEDS, "chat", "reasoning"),
+)
+def test_thought(messages_thought: Recording, reasoning_plain: Recording) -> None:
+    """What follows a chat's reasoning follows it over Messages, too."""
+    only_if(messages_thought.status not in (400, 404), f"refused: {messages_thought.text[:120]}")
+    (chat,) = reasoning_plain.ok["choices"]
+    only_if(chat["finish_reason"] == "stop" and chat["message"].get("content"), "the chat says nothing")
+    body = messages_thought.ok
+    only_if(body.get("stop_reason") == "end_turn", "the answer was cut")
+    said = "".join(str(block.get("text") or "") for block in body.get("content") or ())
+    kinds = [block.get("type") for block in body.get("content") or ()]
+
+    assert said.strip(), f"over chat {chat['message']['content'].strip()[:60]!r}, here blocks of {kinds}"

@@ -21,6 +21,8 @@ SPEC = "anthropic:messages"
 ERRORS = "anthropic:errors"
 AGENTS = "fault:vllm-project/vllm/issues/44000"
 NEEDS = ("messages",)
+#: Tokens by which two prompts of one text may differ: fewer than a program's notation of a block adds.
+MARKS = 6
 
 
 def tokens(recording: Recording) -> int:
@@ -101,6 +103,23 @@ def test_result(vllm_recordings: Recordings) -> None:
     wrong = [f"{one.key}: {tokens(one)}" for one in longer if one.status != 400 and tokens(one) <= least]
 
     assert not wrong, f"prompt tokens with the shorter result {least}, {'; '.join(wrong)}"
+
+
+@check(
+    "messages.result.blocks",
+    MUST,
+    spec="fault:vllm-project/vllm/pull/34053",
+    needs=("messages", "tools"),
+    exchanges=("messages.result[",),
+)
+def test_result_blocks(vllm_recordings: Recordings) -> None:
+    """A tool's result in a block of text is the prompt that its text is."""
+    text, blocks = (vllm_recordings.get(f"messages.result[{form}]") for form in ("long", "blocks"))
+    only_if(text.status != 400, f"this template takes no results: {text.text[:120]}")
+    only_if(blocks.status != 400, f"this template takes no blocks: {blocks.text[:120]}")
+    told = tokens(text), tokens(blocks)
+
+    assert abs(told[1] - told[0]) < MARKS, f"{told[0]} prompt tokens as a text, {told[1]} in a block"
 
 
 @check("messages.stop.reason", MUST, spec=SPEC, needs=NEEDS, exchanges=("messages.",))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
-
 from pytest_vllm import MUST, Recordings, Server, check, listed, need, observe, only_if
 
 from .answers import answers
+from .tagged import misread, tagged, valid
 from .written import called, objects, schemas, shown, unlike
 
 if TYPE_CHECKING:
     from .answers import Answer
     from .apis import Choice
+    from .tagged import Call
 
 WRITTEN = ["oracle.written[", "*"]
 NEEDS = ["tokenize"]
@@ -61,24 +61,56 @@ def test_calls(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
+@check(
+    "oracle.calls.tagged",
+    MUST,
+    spec="fault:vllm-project/vllm/issues/46924",
+    needs=["tools", *NEEDS],
+    exchanges=WRITTEN,
+)
+def test_tagged(vllm_recordings: Recordings) -> None:
+    """What a model wrote between tags has the type that its tool declares."""
+    found = [(one, choice) for one in answers(vllm_recordings) for choice in called(one)]
+    only_if(found, "no call that the model made of its own accord gives the ids of its tokens")
+    said = _said(vllm_recordings)
+    rows = [(one, choice, tagged(said[choice.ids])) for one, choice in found if choice.ids in said]
+    judged = [row for row in rows if [name for name, _ in row[2]] == [name for name, _ in row[1].calls]]
+    only_if(judged, "this model writes calls otherwise than between tags")
+    observe("calls held to their tags", len(judged))
+    wrong = [f"{row[0].key}: {fault}" for row in judged for fault in _mistyped(*row)]
+
+    assert not wrong, listed(wrong)
+
+
+def _mistyped(one: Answer, choice: Choice, wrote: list[Call]) -> list[str]:
+    """The arguments that are of another type than their text and their tool say."""
+    known = schemas(one.asked)
+    found = []
+    for (name, arguments), (_, texts) in zip(choice.calls, wrote, strict=True):
+        read, given = _read(arguments)
+        rows = [(key, texts[key]) for key in given if key in texts] if read and name in known else []
+        found += [fault for key, text in rows if (fault := misread(given[key], text, known[name], key))]
+    return found
+
+
+def _read(arguments: str) -> tuple[bool, dict[str, Any]]:
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return False, {}
+    return isinstance(value, dict), value if isinstance(value, dict) else {}
+
+
 def _turned(one: Answer, choice: Choice, wrote: list[dict[str, Any]]) -> list[str]:
     """The calls whose arguments are not those that the model wrote, of those that fit the tool as written."""
     known = schemas(one.asked)
     rows = zip(choice.calls, wrote, strict=True)
-    fitting = [(name, said, w) for (name, said), w in rows if name in known and _valid(w, known[name])]
+    fitting = [(name, said, w) for (name, said), w in rows if name in known and valid(w, known[name])]
     return [
         f"{name}: {said[:80]}, written was {json.dumps(meant, ensure_ascii=False)[:80]}"
         for name, said, meant in fitting
         if _spelt(said) != json.dumps(meant, sort_keys=True)
     ]
-
-
-def _valid(value: Any, schema: Any) -> bool:
-    try:
-        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-        return bool(kind(schema).is_valid(value))
-    except Exception:  # noqa: BLE001 - a schema that cannot be used says nothing of a value
-        return False
 
 
 def _spelt(arguments: str) -> str:

@@ -23,6 +23,9 @@ DOCUMENTS = tuple(f"{text} {FILLER}" if number % 2 == 0 else text for number, te
 #: Characters of a document that no batch reads at once: 2,500 tokens and more, where the context holds them.
 DEEP, EACH = 12_000, 2.5
 
+#: Words of which a document has fewer, and tokens to which it is cut.
+LONGEST, CUT = 40_000, 128
+
 MANY = 24
 #: How often what says nothing stands before a long question.
 LONG_QUERY = 3
@@ -82,6 +85,17 @@ def ranking_unlimited(server: Server) -> Request:
     """The same with a limit for tokens that no pair reaches: that of the context."""
     only_if(server.max_model_len or 0, "how long the context is, is not known")
     body = {"query": QUERY, "documents": [*DOCUMENTS], "truncate_prompt_tokens": server.max_model_len}
+    return server.post("/rerank", body, expect=None)
+
+
+@exchange("ranking.cut", anyway=True)
+def ranking_cut(server: Server) -> Request:
+    """A document longer than the context, with a limit for tokens that cuts it."""
+    only_if(server.max_model_len or 0, "how long the context is, is not known")
+    words = 2 * (server.max_model_len or 0)
+    only_if(2 * CUT < words < LONGEST, f"a context of {server.max_model_len} tokens is none for this")
+    document = f"{SHORT[BEST]} {'sea ' * words}"
+    body = {"query": QUERY, "documents": [document], "truncate_prompt_tokens": CUT}
     return server.post("/rerank", body, expect=None)
 
 

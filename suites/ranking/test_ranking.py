@@ -132,6 +132,20 @@ def test_unlimited(ranking_unlimited: Recording, ranking_mixed: Recording) -> No
     assert not wrong, f"without a limit and with: {'; '.join(wrong)}"
 
 
+@check("ranking.cut", MUST, spec="fault:BerriAI/litellm/pull/39363", needs=RANKS)
+def test_cut(ranking_cut: Recording, ranking_unlimited: Recording) -> None:
+    """A limit for tokens cuts a document that the context does not hold."""
+    taken = ranking_unlimited.status == 200
+    only_if(taken, f"this server takes no limit: {ranking_unlimited.text[:120]}")
+    ranking_cut.answered()
+    status, limit = ranking_cut.status, ranking_cut.request.json["truncate_prompt_tokens"]
+    assert status == 200, f"with truncate_prompt_tokens {limit}: {status} {ranking_cut.text[:160]}"
+    billed = (ranking_cut.ok.get("usage") or {}).get("total_tokens") or 0
+
+    # two texts, where the model reads question and document apart
+    assert billed <= 2 * limit, f"{billed} tokens, the limit is {limit}"
+
+
 @check("ranking.like-scores", MUST, spec=SPEC, needs=("rerank", "score"))
 def test_like_scores(ranking_mixed: Recording, ranking_score: Recording) -> None:
     """A document's relevance is its score."""

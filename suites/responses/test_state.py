@@ -24,6 +24,18 @@ def test_counted(responses_stored: Recording, responses_continued: Recording) ->
     assert second > first, f"{second} input tokens after a turn of {first}, for the same question"
 
 
+@check("responses.state.kept", MUST, spec="fault:BerriAI/litellm/issues/26147", needs=NEEDS)
+def test_kept(
+    responses_background: Recording, responses_stored: Recording, responses_continued: Recording
+) -> None:
+    """Where responses are kept, one can be gone on from."""
+    only_if(responses_background.status == 200, STORE)
+    need(responses_stored.status == 200, "there is no response to go on from")
+    status = responses_continued.status
+
+    assert status == 200, f"answered with {status}: {responses_continued.text[:160]}"
+
+
 @check("responses.state.whole", MUST, spec="fault:sgl-project/sglang/pull/25302", needs=NEEDS)
 def test_whole(
     responses_stored: Recording, responses_continued: Recording, responses_by_hand: Recording

@@ -8,7 +8,7 @@ this server repeats itself at all, and prompts stay shorter than a cache block.
 
 from typing import Any
 
-from pytest_vllm import Case, Recording, Request, Server, cases, exchange
+from pytest_vllm import Case, Recording, Request, Server, cases, exchange, only_if
 
 QUESTION = "Count from one to ten."
 PROMPT = "One, two, three,"
@@ -31,6 +31,21 @@ NONCES = (
     "osprey-5192",
     "tapir-8830",
 )
+#: A tool that a model may call, or not.
+OFFERED: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "tell_number",
+        "description": "Tells the user a number.",
+        "parameters": {
+            "type": "object",
+            "properties": {"number": {"type": "integer"}},
+            "required": ["number"],
+        },
+    },
+}
+#: So many that a fault of one stream in six shows with a probability of 67 %: 1 - (5 / 6) ** 6.
+drawn = cases("drawn", [{"id": str(seed), "seed": seed} for seed in range(1, 7)])
 flowing = cases(
     "flowing",
     [
@@ -194,6 +209,17 @@ def streaming_logprobs(server: Server) -> Request:
 def streaming_chat_logprobs(server: Server) -> Request:
     """A chat stream with log probabilities."""
     return server.chat(QUESTION, max_tokens=FEW, ignore_eos=True, logprobs=True, top_logprobs=5, stream=True)
+
+
+@exchange("streaming.drawn")
+def streaming_drawn(server: Server, drawn: Case, tools_thinking_off: Recording) -> Request:
+    """A stream that offers a tool and is drawn: what the model writes differs from one to the next."""
+    only_if(server.can("tools"), "the server has no tools")
+    asked = "Count to three, then tell the number seven with tell_number."
+    given: dict[str, Any] = {"temperature": 1.0, "seed": drawn["seed"], "max_tokens": 96, "stream": True}
+    if server.can("reasoning") and tools_thinking_off.status == 200:
+        given["chat_template_kwargs"] = tools_thinking_off.request.json["chat_template_kwargs"]
+    return server.chat(asked, tools=[OFFERED], **given)
 
 
 @exchange("streaming.letters-whole")

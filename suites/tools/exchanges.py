@@ -34,10 +34,10 @@ from .requests import (
 )
 from .tools import WEATHER, many, named, oslo, paris, ping, weather
 
-_VALUES: list[dict[str, Any]] = json.loads(case_file("tools-values").read_text("utf-8"))
-tool_value = cases("tool_value", [row for row in _VALUES if "marker" not in row["id"]])
-marked_value = cases("marked_value", [row for row in _VALUES if "marker" in row["id"]])
-auto_value = cases("auto_value", [row for row in _VALUES if row.get("auto")])
+_ROWS: list[dict[str, Any]] = json.loads(case_file("tools-values").read_text("utf-8"))
+tool_value = cases("tool_value", [row for row in _ROWS if "marker" not in row["id"] and "forced" not in row])
+marked_value = cases("marked_value", [row for row in _ROWS if "marker" in row["id"]])
+auto_value = cases("auto_value", [row for row in _ROWS if row.get("auto")])
 forced_choice = cases("forced_choice", [{"id": "required"}, {"id": "named"}])
 call_mode = cases("call_mode", [{"id": "whole"}, {"id": "stream"}])
 cut_at = cases("cut_at", [{"id": str(tokens), "tokens": tokens} for tokens in (1, 5, 20)])

@@ -48,9 +48,20 @@ def exactly(value: Any) -> dict[str, Any]:
     return {"type": kinds[type(value)], "const": value}
 
 
+#: What a schema refers to, as pydantic writes the classes of a program.
+PERIOD: dict[str, Any] = {
+    "type": "object",
+    "properties": {"kind": {"enum": ["week", "month"]}, "days": {"type": "integer"}},
+    "required": ["kind", "days"],
+}
+
+
 def store(schema: dict[str, Any]) -> Tool:
     """A tool that takes one value of a schema."""
-    return tool(STORE, {"value": schema}, "Stores a value.")
+    made = tool(STORE, {"value": schema}, "Stores a value.")
+    if "$ref" in schema:
+        made["function"]["parameters"]["$defs"] = {"period": PERIOD}
+    return made
 
 
 ping = tool(PING, {}, "Tells whether the service is up. Takes no parameters.")

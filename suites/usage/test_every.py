@@ -60,6 +60,24 @@ def test_running(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
+@check("usage.every.streamed", MUST, spec="openai:chat-streaming", exchanges=["*"])
+def test_streamed(vllm_recordings: Recordings) -> None:
+    """Asked for usage, a stream tells it, whatever else was asked."""
+    streams = [one for one in _read(vllm_recordings) if one.request.streams and _wanted(one)]
+    only_if(streams, "no stream was asked for its usage")
+    observe("streams asked for their usage", len(streams))
+    wrong = [one.key for one in streams if not any(usages(one))]
+
+    assert not wrong, f"no usage in {listed(wrong)}"
+
+
+def _wanted(one: Recording) -> bool:
+    """Whether usage was asked for, of a route on which it is told only then."""
+    options = (one.request.json or {}).get("stream_options")
+    asked = isinstance(options, dict) and bool(options.get("include_usage"))
+    return asked and one.request.path in (CHAT, COMPLETIONS)
+
+
 def _read(recordings: Recordings) -> list[Recording]:
     found = [one for one in recordings.of("") if one.request.path.partition("?")[0] in ROUTES]
     return [one for one in found if answer_of(one)]

@@ -17,6 +17,8 @@ LONG = 32
 DEEP, SHORT, RESERVED, EACH = 12_000, 4_000, 3_000, 2.5
 #: Bytes beyond what many proxies take unless told otherwise.
 LARGE = 1_200_000
+#: Characters that a context has to hold for a picture within a long text.
+AMID = 6_000
 COLOURS = {"red": (255, 0, 0), "green": (0, 160, 0), "blue": (0, 0, 255), "yellow": (255, 255, 0)}
 
 SIZES = ((32, 32), (64, 64), (100, 200), (224, 224), (336, 336), (300, 500), (500, 300), (640, 480))
@@ -113,6 +115,29 @@ def vision_behind(server: Server) -> Request:
     part = {"type": "image_url", "image_url": {"url": picture(71, 71)}}
     content = [words, part, {"type": "text", "text": QUESTION}]
     return server.chat([{"role": "user", "content": content}], max_tokens=TOKENS, **calm(server))
+
+
+@exchange("vision.amid")
+def vision_amid(server: Server) -> Request:
+    """A picture within a text so long that what caches keep ends behind it."""
+    return amid(server, "green")
+
+
+@exchange("vision.amid-other")
+def vision_amid_other(server: Server, vision_amid: Recording) -> Request:
+    """The same text with another picture of that size, once the first is cached."""
+    del vision_amid
+    return amid(server, "yellow")
+
+
+def amid(server: Server, colour: str) -> Request:
+    """A question far behind a picture, which stands within a text."""
+    only_if((server.max_model_len or 0) * EACH > AMID, "the context has no room for such a text")
+    before, behind = ("The harbour lies in the sun. " * number for number in (20, 100))
+    part = {"type": "image_url", "image_url": {"url": picture(SIDE, SIDE, COLOURS[colour])}}
+    content = [{"type": "text", "text": before}, part, {"type": "text", "text": f"{behind}\n{QUESTION}"}]
+    given: dict[str, Any] = {"max_tokens": TOKENS, **calm(server), **weighed(server)}
+    return server.chat([{"role": "user", "content": content}], **given)
 
 
 @exchange("vision.stream")

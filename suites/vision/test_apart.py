@@ -32,6 +32,16 @@ def test_cached(vision_third: Recording, vision_other: Recording) -> None:
     )
 
 
+@check("vision.mixed-up.amid", MUST, spec="fault:LMCache/LMCache/issues/4086", needs=NEEDS)
+def test_amid(vision_amid: Recording, vision_amid_other: Recording) -> None:
+    """Within a long text another picture is not taken for the one that is cached."""
+    (text, here), (_, there) = answer(vision_amid), answer(vision_amid_other)
+
+    assert here != there, (
+        f"green, then yellow within the same text: both {text!r:.60}, every log probability the same"
+    )
+
+
 @check("vision.mixed-up.order", MUST, spec="fault:vllm-project/vllm/pull/36708", needs=NEEDS)
 def test_order(vision_pair: Recording, vision_pair_turned: Recording) -> None:
     """Two pictures in the other order are another prompt."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pytest_vllm.preflight.deployment import Deployment
 
 _FLAG = "max-model-len"
+_BLOCKS, _SIZE = "num-gpu-blocks-override", "block-size"
 _LONGER = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 
 
@@ -73,3 +74,25 @@ def draft_shorter(of: Deployment) -> Iterator[Finding]:
             f"{of.draft.title} has {of.draft.context:,} positions, max-model-len is {length:,}",
             "nothing is drafted beyond them",
         )
+
+
+@rule(
+    "context.beyond-blocks",
+    WARNING,
+    versions=">=0.8.0",
+    source="https://github.com/vllm-project/vllm/issues/35541",
+)
+def beyond_blocks(of: Deployment) -> Iterator[Finding]:
+    """More context than the cache blocks hold that were asked for by number."""
+    length, blocks = of.max_model_len, of.whole(_BLOCKS) if of.has(_BLOCKS) else 0
+    size = of.whole(_SIZE) if of.has(_SIZE) else 16
+    hybrid = bool(of.model and of.model.hybrid)
+    if length is None or not blocks or not size or hybrid or (blocks - 1) * size >= length:
+        return
+    yield Finding(
+        of.key(_BLOCKS),
+        # one block is never given out
+        f"{_BLOCKS} is {blocks:,}, which hold {(blocks - 1) * size:,} tokens; max-model-len {length:,}",
+        "a longer request waits for ever, and whatever comes behind it",
+        put(of.key(_BLOCKS), -(-length // size) + 1),
+    )

@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any
 
+from pytest_vllm.sim.check.constraints import resolve
 from pytest_vllm.sim.parsers.scan import JsonValue, held_back
 
 Call = tuple[str, dict[str, Any]]
@@ -217,6 +218,20 @@ class DeepSeek(Reader):
         return f"{_BEGIN}{inner}{_END}"
 
 
+def _kinds(schema: Any, root: Any) -> set[str]:
+    """The types that a schema names, in its alternatives and by reference too."""
+    if not isinstance(schema, dict):
+        return set()
+    named = schema.get("type")
+    found = {str(kind) for kind in (named if isinstance(named, list) else [named] if named else [])}
+    if isinstance(schema.get("$ref"), str):
+        found |= _kinds(resolve(schema["$ref"], root), {})
+    for key in ("anyOf", "oneOf", "allOf"):
+        for part in schema.get(key) or ():
+            found |= _kinds(part, root)
+    return found
+
+
 class QwenXml(Reader):
     """`<tool_call><function=NAME><parameter=KEY>value</parameter>…</function></tool_call>`."""
 
@@ -266,13 +281,15 @@ class QwenXml(Reader):
         return []
 
     def _typed(self, key: str, text: str) -> Any:
-        kind = self.schemas.get(self.named, {}).get("properties", {}).get(key, {}).get("type", "string")
-        if kind == "string":
+        parameters = self.schemas.get(self.named, {})
+        kinds = _kinds(parameters.get("properties", {}).get(key, {}), parameters)
+        if kinds <= {"string"}:
             return text
         try:
-            return json.loads(text)
+            value = json.loads(text)
         except ValueError:
             return text
+        return text if "string" in kinds and isinstance(value, str) else value
 
     @staticmethod
     def write(calls: list[Call]) -> str:
