@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.engine.core import Engine
 
 #: Every so many answers are late, by so many seconds; tokens of a burst.
-EACH, LATE, BURST = 5, 1.6, 9
+EACH, LATE, BURST = 3, 1.6, 9
 #: Tokens of the streams that are timed, and seconds of a step of a real model.
 TOKENS, STEP = 24, 0.03
 QUEUED = re.compile(r"^(vllm:request_queue_time_seconds_sum(?:\{[^}]*\})?) (\S+)$", re.MULTILINE)
