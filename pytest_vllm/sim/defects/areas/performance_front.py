@@ -38,7 +38,20 @@ add(
     "performance.held-now-and-then",
     "What stands in front of the server holds some answers back, although nothing else is asked.",
     {"late": remembering(_held), "ready": live},
-    catches=["performance.front.held", "performance.front.late"],
+    catches=["performance.front.late"],
+)
+
+
+def _read_twice(seconds: float, exchange: Exchange) -> float:
+    given = exchange.body.get("prompt") if isinstance(exchange.body, dict) else None
+    return seconds + LATE if isinstance(given, list) and given and isinstance(given[0], int) else seconds
+
+
+add(
+    "performance.held-by-kind",
+    "Prompts that are given as tokens are held back in front of the engine.",
+    {"late": _read_twice, "ready": live},
+    catches=["performance.front.held"],
 )
 
 
