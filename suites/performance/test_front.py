@@ -60,7 +60,7 @@ PIECES = 12
 def test_held(vllm_recordings: Recordings) -> None:
     """Nothing in front of the engine holds a request or its answer for a second."""
     rows = [(one.key, one.seconds - taken) for one, taken in _alone(vllm_recordings.of(""), WHOLE)]
-    need(rows, "of no request that ran alone the engine counts the time")
+    only_if(rows, "of no request that ran alone the engine counts the time")
     observe("seconds in front of the engine", f"{max(late for _, late in rows):.2f} at most, of {len(rows)}")
     held = [f"{key}: {late:.2f} s" for key, late in rows if late >= HELD]
 
@@ -106,13 +106,13 @@ def test_late(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """No answer is late by a second now and then, while nothing runs beside it."""
     rows = vllm_recordings.of("")
     known = [(one, taken) for one, taken in _alone(rows, WHOLE) if _short(one) and _tokens(one)]
-    need(known, "of no short request that ran alone the engine counts the time")
+    only_if(known, "of no short request that ran alone the engine counts the time")
     first = max(taken for _, taken in known)
     each = max(taken / _tokens(one) for one, taken in known)
     own = [one for one in rows if one.request.path in GENERATING and _own(one, vllm_server.model)]
     quiet = {one.key for one in _lone(rows)}
     lone = [one for one in own if one.key in quiet and _short(one) and _tokens(one)]
-    need(len(lone) >= MANY, f"{len(lone)} short requests ran alone")
+    only_if(len(lone) >= MANY, f"{len(lone)} short requests ran alone")
     late = {one.key: one.seconds - first - USUAL * each * _tokens(one) for one in lone}
     found = [f"{key}: {seconds:.2f} s" for key, seconds in late.items() if seconds >= HELD]
     observe("short requests that ran alone", len(lone))

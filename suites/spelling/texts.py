@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-#: What blanks can be: an indentation by blanks and tabs, several in a row, at the end of a line, before a
-#: mark, empty lines; marks that are written with backslashes or quoted.
+#: What blanks can be: an indentation by blanks and tabs, several in a row, at the end of a line and of the
+#: text, before a mark, empty lines; marks that are written with backslashes or quoted.
 CODE = (
     "def fly(bird):\n"
     '    if bird == "heron":\n'
@@ -15,7 +15,7 @@ CODE = (
     "\tname = 'it''s'  # a  b   c \n"
     "    path = \"C:\\new\\t\" + '\\\\' + `x` ;\n"
     " <b>1 < 2 & 3 > 2</b> {{x}} $y %z ~ ^ | @ . , !\n"
-    "- end -"
+    "- end - \n"
 )
 #: Scripts side by side, with blanks, line breaks and marks between them; letters of several code points.
 SCRIPTS = (

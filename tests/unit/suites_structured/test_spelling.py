@@ -64,6 +64,7 @@ def test_what_is_right_is_taken(text: str, asked: dict[str, Any]) -> None:
         (CODE.replace("\n    if", "\n   if"), {}),
         (CODE.replace("\t", " "), {}),
         (CODE[:-5], {}),
+        (CODE.rstrip(), {}),
         (CODE, {"stop": [WITHIN]}),
         (CODE.partition(LATE)[0], {"stop": [LATE], "include_stop_str_in_output": True}),
         (CODE, {"echo": True}),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.engine.core import Engine
 
 #: Every so many answers are late, by so many seconds; tokens of a burst.
-EACH, LATE, BURST = 5, 1.6, 9
+EACH, LATE, BURST = 3, 1.6, 9
 #: Tokens of the streams that are timed, and seconds of a step of a real model.
 TOKENS, STEP = 24, 0.03
 QUEUED = re.compile(r"^(vllm:request_queue_time_seconds_sum(?:\{[^}]*\})?) (\S+)$", re.MULTILINE)
@@ -38,7 +38,20 @@ add(
     "performance.held-now-and-then",
     "What stands in front of the server holds some answers back, although nothing else is asked.",
     {"late": remembering(_held), "ready": live},
-    catches=["performance.front.held", "performance.front.late"],
+    catches=["performance.front.late"],
+)
+
+
+def _read_twice(seconds: float, exchange: Exchange) -> float:
+    given = exchange.body.get("prompt") if isinstance(exchange.body, dict) else None
+    return seconds + LATE if isinstance(given, list) and given and isinstance(given[0], int) else seconds
+
+
+add(
+    "performance.held-by-kind",
+    "Prompts that are given as tokens are held back in front of the engine.",
+    {"late": _read_twice, "ready": live},
+    catches=["performance.front.held"],
 )
 
 

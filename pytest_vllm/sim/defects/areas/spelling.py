@@ -55,6 +55,13 @@ def _doubled(pieces: list[str]) -> None:
             pieces[at] = piece * 2
 
 
+def _stripped(pieces: list[str]) -> None:
+    for at in reversed(range(len(pieces))):
+        pieces[at] = pieces[at].rstrip()
+        if pieces[at]:
+            return
+
+
 def _late(pieces: list[str]) -> None:
     for at in range(LONG_AFTER, len(pieces)):
         if at % 7 == 0:
@@ -72,6 +79,7 @@ for _name, _summary, _change, _checks, _streams in (
         ["spelling.streamed.scripts", "stream.text.unicode"],
         True,
     ),
+    ("stripped", "Blanks at the end of an answer are lost.", _stripped, ["spelling.blanks"], False),
     ("late", "After 300 tokens blanks are lost now and then.", _late, ["spelling.long"], None),
 ):
     _decoder(_name, _summary, _change, _checks, streams=_streams)
