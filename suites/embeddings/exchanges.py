@@ -16,6 +16,8 @@ LETTERS = "naïve żółć 東京 😀 नम"
 TEXTS = (SHORT, LONG, OTHER, LETTERS, SHORT, LIKE)
 #: How often they stand in a large batch.
 TIMES = 6
+#: Tokens that a long text is cut to.
+CUT = 8
 #: A context up to which a text that fills it is cheap on any server.
 CHEAP = 9000
 
@@ -73,6 +75,12 @@ def embeddings_uncut(server: Server) -> Request:
     """A text that may be cut to the length of the context, which it is far below."""
     only_if(server.at_least("0.12.0"), "before 0.12 such a limit may be refused")
     return embed(server, SHORT, truncate_prompt_tokens=-1)
+
+
+@exchange("embeddings.truncated")
+def embeddings_truncated(server: Server) -> Request:
+    """A long text that is to be cut to eight tokens, which servers may refuse."""
+    return embed(server, LONG, truncate_prompt_tokens=CUT, expect=None)
 
 
 @exchange("embeddings.reversed")

@@ -15,7 +15,7 @@ from pytest_vllm import (
     unexpected,
 )
 
-from .exchanges import TEXTS
+from .exchanges import CUT, TEXTS
 from .vectors import answers, rows, vectors
 
 SPEC = "openai:embeddings/object"
@@ -153,3 +153,14 @@ def test_no_chat(vllm_server: Server, embeddings_chat: Recording, embeddings_com
     ]
 
     assert not wrong, f"answered with {listed(wrong)}"
+
+
+@check("embeddings.truncated", MUST, spec="fault:vllm-project/vllm/issues/22635", needs=("embeddings",))
+def test_truncated(embeddings_truncated: Recording) -> None:
+    """A text that is to be cut is cut: it costs no more tokens than are left."""
+    embeddings_truncated.answered()
+    only_if(embeddings_truncated.status == 200, f"refused: {embeddings_truncated.text[:120]}")
+    counted = int((embeddings_truncated.ok.get("usage") or {}).get("prompt_tokens") or 0)
+    need(counted, "no tokens are told")
+
+    assert counted <= CUT, f"{counted} tokens, {CUT} were to be left"
