@@ -15,6 +15,8 @@ MANY = "fault:vllm-project/vllm/issues/47956"
 NEEDS = ("classify",)
 #: What batches may change of a number.
 NEAR, SHARE = 0.03, 0.02
+#: How near to none or all a number has to be to be written as that; how many others tell how they look.
+SURE, SEVERAL = 0.001, 2
 
 
 def rows(recording: Recording) -> list[dict[str, Any]]:
@@ -192,3 +194,21 @@ def _shared(raw: list[float]) -> list[float]:
 
 def _each(raw: list[float]) -> list[float]:
     return [1 / (1 + math.exp(-max(min(value, 500.0), -500.0))) for value in raw]
+
+
+@check("classify.every.precise", MUST, spec=SPEC, needs=NEEDS, exchanges=["classify."])
+def test_precise(vllm_recordings: Recordings) -> None:
+    """Numbers between none and all have more digits than rounded ones."""
+    told = [
+        n for one in vllm_recordings.of("classify.") if one.status == 200 for row in _told(one) for n in row
+    ]
+    between = {n for n in told if SURE < abs(n) < 1 - SURE}
+    only_if(len(between) >= SEVERAL, f"{len(between)} numbers are neither none nor all")
+
+    assert any(round(n, 3) != n for n in between), f"rounded: {sorted(between)[:6]}"
+
+
+def _told(one: Recording) -> list[list[float]]:
+    data = one.ok.get("data")
+    found = [row.get("probs") for row in data if isinstance(row, dict)] if isinstance(data, list) else []
+    return [[n for n in row if isinstance(n, float)] for row in found if isinstance(row, list)]

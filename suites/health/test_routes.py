@@ -99,3 +99,12 @@ def test_described(vllm_recordings: Recordings, health_described: Recording) -> 
     lost = sorted(path for path in served if not any(known.endswith(path) for known in paths))
 
     assert not lost, f"answered and not described: {', '.join(lost)}"
+
+
+@check("health.own", MUST, spec=SPEC)
+def test_own(vllm_server: Server, health_health: Recording) -> None:
+    """`/health` is answered by the server, not by a page that stands for all that is not there."""
+    only_if(not vllm_server.api_only, "a proxy passes on the API alone")
+    need(health_health.status == 200, f"answered with {health_health.status}")
+
+    assert not health_health.text.lstrip().startswith("<"), f"a page: {health_health.text[:80]!r}"

@@ -31,6 +31,17 @@ def test_unknown_fields(models_list: Recording, vllm_server: Server) -> None:
     assert not faults, "; ".join(faults)
 
 
+@check("models.list.served", MUST, spec=SPEC)
+def test_served(models_served: Recording) -> None:
+    """A model that is listed is known to the routes that use it."""
+    models_served.answered()
+    name = models_served.request.json["model"]
+
+    assert models_served.status != 404, (
+        f"{name!r} is listed: {models_served.status} {models_served.text[:120]}"
+    )
+
+
 @check("models.list.not-empty", MUST, spec=SPEC)
 def test_not_empty(models_list: Recording) -> None:
     """At least one model is listed."""

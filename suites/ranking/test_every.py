@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pytest_vllm import Recording
 
 RANKS = "fault:QwenLM/Qwen3-Embedding/issues/71"
+#: How near to none or all a number has to be to be written as that; how many others tell how they look.
+SURE, SEVERAL = 0.001, 3
 ROUTES = ("/score", "/v1/score", "/rerank", "/v1/rerank", "/v2/rerank", "/classify", "/v1/embeddings")
 
 
@@ -57,6 +59,18 @@ def test_numbered(vllm_recordings: Recordings) -> None:
     wrong = [f"{key}: {rows}" for key, rows in told if rows != list(range(len(rows)))]
 
     assert not wrong, f"scores are numbered {listed(wrong)}"
+
+
+@check("ranking.every.precise", MUST, spec=RANKS, exchanges=["ranking.mixed", "ranking.many", "*"])
+def test_precise(vllm_recordings: Recordings) -> None:
+    """Relevances between none and all have more digits than rounded ones."""
+    told = [
+        row.get("relevance_score") for one in vllm_recordings.of("") if _ranking(one) for row in _rows(one)
+    ]
+    between = {value for value in told if isinstance(value, float) and SURE < abs(value) < 1 - SURE}
+    only_if(len(between) >= SEVERAL, f"{len(between)} relevances are neither none nor all")
+
+    assert any(round(value, 3) != value for value in between), f"rounded: {sorted(between)[:6]}"
 
 
 def _ranking(one: Recording) -> bool:

@@ -208,6 +208,15 @@ def test_usage_like_scores(ranking_mixed: Recording, ranking_score: Recording) -
     assert math.isclose(ranks, scores, rel_tol=0.25), f"{ranks} tokens ranked, {scores} scored"
 
 
+@check("ranking.long-query.counted", MUST, spec=SPEC, needs=RANKS)
+def test_long_query(ranking_long_query: Recording) -> None:
+    """A long question is read whole: every word of it is billed."""
+    words = len(ranking_long_query.request.json["query"].split())
+    counted = used(ranking_long_query)
+
+    assert counted >= words, f"{counted} tokens for a question of {words} words and its documents"
+
+
 @check("ranking.long.best", SHOULD, spec=LENGTHS, needs=RANKS, family=CAPABILITY)
 def test_best(ranking_mixed: Recording) -> None:
     """The document that answers the question is ranked first, however long it goes on."""

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_vllm import MUST, Case, Recording, Server, check, need, observe, only_if, parting
+from pytest_vllm import (
+    MUST,
+    Case,
+    Recording,
+    Recordings,
+    Server,
+    check,
+    listed,
+    need,
+    observe,
+    only_if,
+    parting,
+)
 
 from .contents import LINES
-from .items import STREAMS_FROM, applies, events, final, kind, spoken
+from .items import STREAMS_FROM, applies, events, final, kind, spoken, wholes
 from .test_state import STORE
 
 if TYPE_CHECKING:
@@ -19,6 +31,8 @@ STREAMING = "openai:responses-streaming"
 JOINTS = 24
 #: Fewer tokens than the shortest instructions of this suite have.
 FEW = 6
+#: Seconds of a day: clocks of servers and clients may be in different zones, and no more.
+DAY = 86_400
 
 
 @check("responses.text.lines", MUST, spec=SPEC, needs=["responses", "structured-output"])
@@ -125,3 +139,16 @@ def _said(recording: Recording) -> Iterator[tuple[str, str]]:
             if isinstance(part, dict) and part.get("type") == "output_text":
                 yield kind(one), str(part.get("text"))
         yield "the last event", spoken(final(recording))
+
+
+@check(
+    "responses.created", MUST, spec="openai:responses/object", needs=["responses"], exchanges=["responses."]
+)
+def test_created(vllm_recordings: Recordings) -> None:
+    """A response is dated in seconds, and by the day on which it was made."""
+    told = [(one.key, one.sent, one.ok.get("created_at")) for one in wholes(vllm_recordings)]
+    dated = [(key, sent, at) for key, sent, at in told if isinstance(at, int | float)]
+    need(dated, "no response is dated")
+    wrong = [f"{key}: {at}, sent at {sent:.0f}" for key, sent, at in dated if abs(at - sent) > DAY]
+
+    assert not wrong, listed(wrong)

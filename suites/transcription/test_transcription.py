@@ -78,6 +78,15 @@ def test_billed(
         assert sent - 1 <= told <= sent + 1, f"{sent:.0f} s were sent, {told} are billed"
 
 
+@check("transcription.billed-kind", MUST, spec=SPEC, needs=NEEDS)
+def test_billed_kind(transcription_plain: Recording) -> None:
+    """A bill in seconds says that it is one of time."""
+    usage = transcription_plain.ok.get("usage") or {}
+    only_if("seconds" in usage, "no seconds are billed")
+
+    assert usage.get("type") == "duration", f"usage is {usage}"
+
+
 @check("transcription.repeated", SHOULD, spec=SPEC, needs=NEEDS)
 def test_repeated(transcription_plain: Recording, transcription_again: Recording) -> None:
     """The same recording, written down greedily, gives the same text."""
@@ -145,6 +154,18 @@ def test_stream_pieces(transcription_stream: Recording) -> None:
     only_if(len("".join(parts).split()) >= WORDS, "fewer words are heard")
 
     assert sum(map(bool, parts)) > 1, f"in one piece: {''.join(parts)[:80]!r}"
+
+
+@check("transcription.stream.counted", MUST, spec=STREAM, needs=NEEDS)
+def test_stream_counted(vllm_server: Server, transcription_stream: Recording) -> None:
+    """Every chunk of a stream names the model; asked for usage, the stream tells it."""
+    chunks = [chunk for chunk in transcription_stream.deltas if isinstance(chunk, dict)]
+    need(chunks, "the stream holds no chunk")
+    known = {vllm_server.model, *vllm_server.models}
+    other = [chunk.get("model") for chunk in chunks if chunk.get("model") not in known]
+
+    assert not other, f"the model is {other[0]!r} in {len(other)} of {len(chunks)} chunks"
+    assert any(chunk.get("usage") for chunk in chunks), "no chunk holds a usage"
 
 
 @check("transcription.translated", MUST, spec="openai:audio/createTranslation", needs=NEEDS)
@@ -246,6 +267,15 @@ def test_order(vllm_recordings: Recordings) -> None:
 
         assert not turned, f"{key}: ends before it begins: {turned[0]}"
         assert not early, f"{key}: {early[0][1]} comes after {early[0][0]}"
+
+
+@check("transcription.times.numbered", MUST, spec=SPEC, needs=NEEDS)
+def test_numbered(transcription_verbose: Recording) -> None:
+    """The segments of what is heard at once have numbers of their own."""
+    segments(transcription_verbose)
+    told = [row.get("id") for row in transcription_verbose.ok["segments"]]
+
+    assert len(set(told)) == len(told), f"segments are numbered {told}"
 
 
 @check("transcription.times.begin", MUST, spec=CHUNKS, needs=NEEDS)
