@@ -15,7 +15,7 @@ from pytest_vllm import (
     unexpected,
 )
 
-from .exchanges import CUT, TEXTS
+from .exchanges import TEXTS
 from .vectors import answers, rows, vectors
 
 SPEC = "openai:embeddings/object"

@@ -80,7 +80,16 @@ def _judge(recordings: Recordings, asked: str, text: str) -> None:
     rows = [one for one in recordings.of(asked) if one.key.partition("[")[2].startswith(case)]
     judged = [one for one in rows if one.status is not None and one.status not in (400, 422)]
     only_if(judged, "this server refuses such constraints")
-    _hold(judged, text)
+    spelt = [one for one in judged if not _thought(one)]
+    only_if(spelt, "what is thought before the text takes all the tokens")
+    _hold(spelt, text)
+
+
+def _thought(one: Recording) -> bool:
+    """Whether an answer was cut, and began with reasoning, which a constraint says nothing of."""
+    answer = answer_of(one)
+    choices = answer.choices if answer else ()
+    return any("length" in choice.finish and choice.text != choice.content for choice in choices)
 
 
 def _hold(rows: Sequence[Recording], text: str) -> None:

@@ -73,12 +73,15 @@ def _ended(choice: Choice) -> bool:
 
 
 def _broken(kind: str, rule: Any, choice: Choice) -> str:
-    """How a text breaks its constraint; empty where it does not. Behind reasoning blanks may stand first."""
-    text = choice.content if choice.content == choice.text else choice.content.strip()
+    """How a text breaks its constraint; empty where it does not. Blanks around it may be those of reasoning."""
+    said = choice.content
+    readings = (said,) if said == choice.text else (said, said.lstrip(), said.strip())
+    text = readings[-1]
     if kind == "choice":
-        return "" if text in rule else f"{text[:80]!r} is none of {len(rule)} words"
+        return "" if any(one in rule for one in readings) else f"{text[:80]!r} is none of {len(rule)} words"
     if kind == "regex":
-        return "" if _matches(rule, text) else f"{text[:80]!r} does not match {rule[:40]!r}"
+        fits = any(_matches(rule, one) for one in readings)
+        return "" if fits else f"{text[:80]!r} does not match {rule[:40]!r}"
     schema = json.loads(rule) if isinstance(rule, str) else rule
     return schema_fault(text, schema if _plain(schema) else {})
 

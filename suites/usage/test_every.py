@@ -37,7 +37,8 @@ def test_part(vllm_recordings: Recordings) -> None:
 @check("usage.every.thought", MUST, spec=SPEC, exchanges=["*"])
 def test_thought(vllm_recordings: Recordings) -> None:
     """An answer that holds text is not billed as reasoning alone."""
-    rows = [(one, *row) for one in _read(vllm_recordings) for use in usages(one) for row in _parts(use)]
+    last = [(one, use) for one in _read(vllm_recordings) for use in _settled(one)[-1:]]
+    rows = [(one, *row) for one, use in last for row in _parts(use)]
     told = [(one, part, whole) for one, name, part, whole in rows if name == "reasoning_tokens"]
     only_if(told, "no answer tells how many of its tokens are reasoning")
     wrong = [
