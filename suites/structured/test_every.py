@@ -73,7 +73,7 @@ def _ended(choice: Choice) -> bool:
 
 
 def _broken(kind: str, rule: Any, choice: Choice) -> str:
-    """How a text breaks its constraint; empty where it does not. Blanks around it may be those of reasoning."""
+    """How a text breaks its constraint; empty where it does not. Blanks around it may be of reasoning."""
     said = choice.content
     readings = (said,) if said == choice.text else (said, said.lstrip(), said.strip())
     text = readings[-1]
