@@ -140,7 +140,6 @@ SETS = {
             "max-model-len = 4096",
             "stream-interval = 5",
             "max-logprobs = 1",
-            "long-prefill-token-threshold = 64",
             'fingerprint-mode = "none"',
             "enable-request-id-headers = true",
         ]
@@ -153,7 +152,6 @@ SETS = {
             "max-num-active-seqs = 2",
             "sse-keep-alive-interval = 1",
             "enable-per-request-metrics = true",
-            "return-sampling-mask = true",
             'show-hidden-metrics-for-version = "0.31"',
             "custom-histogram-buckets = { time_to_first_token = [0.5, 5.0], request_latency = [1.0, 60.0] }",
             "kv-cache-metrics = true",
