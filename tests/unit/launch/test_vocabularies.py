@@ -1,4 +1,4 @@
-"""Causes by the words of runtimes, of which every one is known: CUDA's errors, NVML's, errno's, NCCL's."""
+"""Causes by the words of runtimes, of which every one is known: CUDA's, CANN's, NVML's, errno's, NCCL's."""
 
 from __future__ import annotations
 
@@ -59,6 +59,36 @@ NVML = {
     "LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.": "nvml-lost",
     "GpuIsLost: GPU is lost": "device-lost",
 }
+CANN = {
+    107001: "too-few-gpus",
+    107002: "device-error",
+    207001: "cuda-out-of-memory",
+    207004: "no-device",
+    245000: "cuda-out-of-memory",
+    507010: "device-lost",
+    507014: "device-error",
+    507015: "device-error",
+    507033: "device-not-opened",
+    507034: "device-error",
+    507035: "device-error",
+    507053: "device-lost",
+    507054: "device-lost",
+    507899: "device-error",
+    507903: "capture-refused",
+}
+OTHERS = {
+    "Native API failed. Native API returns: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)": "memory-at-serving",
+    "level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)": "device-lost",
+    "No device of requested type available. Please check the driver": "no-device",
+    "synStatus=8 [Device not found] Device acquire failed.": "device-not-opened",
+    "synStatus=26 [Generic failure] Graph compile failed.": "device-error",
+    "MODULE:PT_DEVMEM Allocation failed for size::234881024 (224)MB": "cuda-out-of-memory",
+    "INTERNAL: Mosaic failed to compile TPU kernel: unsupported shape cast": "compile-failed",
+    "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm.": "memory-at-serving",
+    "nrt_init failed: NRT_FAILURE": "device-error",
+    "MUSA error: invalid device function": "no-kernel-image",
+    "HIP error: shared object initialization failed": "device-error",
+}
 ERRNO = {
     errno.ENFILE: "too-many-files",
     errno.EMFILE: "too-many-files",
@@ -90,6 +120,29 @@ def test_errors_of_cuda(words: str) -> None:
 def test_errors_of_cuda_that_triton_met(words: str) -> None:
     """Nor does it matter who hands them on."""
     assert diagnose(died(f"RuntimeError: Triton Error [CUDA]: {words}")).cause == TRITON[words]
+
+
+@pytest.mark.parametrize("number", CANN)
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ACL stream synchronize failed, error code:{}",
+        "Worker failed with error 'ACL stream synchronize failed, error code:{}', please check",
+        "npuSynchronizeDevice:x/x.ts:508 NPU function error: AclrtSynchronize, error code is {}",
+        "rtKernelLaunchWithHandleV2 failed: {}",
+    ],
+)
+def test_numbers_of_ascend(said: str, number: int) -> None:
+    """CANN's numbers say what it met, whichever of its calls failed, and whoever hands it on."""
+    path = "/v/vllm_ascend/worker/model_runner_v1.py"
+
+    assert diagnose(died(f"RuntimeError: {said.format(number)}", path=path)).cause == CANN[number]
+
+
+@pytest.mark.parametrize("words", OTHERS)
+def test_words_of_other_runtimes(words: str) -> None:
+    """Those of Intel's, Habana's, Google's, Amazon's, Moore Threads' and AMD's."""
+    assert diagnose(died(f"RuntimeError: {words}")).cause == OTHERS[words]
 
 
 @pytest.mark.parametrize("words", NVML)
