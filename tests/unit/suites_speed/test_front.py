@@ -9,7 +9,7 @@ import pytest
 from pytest_vllm.declare.recordings import Recordings
 from pytest_vllm.wire.recording import Recording, Request
 from pytest_vllm.wire.server import Server
-from suites.performance.speeds import DECODE
+from suites.performance.speeds import DECODE, FIRST
 from suites.performance.test_front import WHOLE
 from suites.performance.test_front import test_flows as check_flows
 from suites.performance.test_front import test_held as check_held
@@ -23,7 +23,7 @@ def scrape(**sums: float) -> str:
     """`/metrics` after one request for each sum."""
     lines = []
     for name, seconds in sums.items():
-        family = {"whole": WHOLE, "decode": DECODE}[name]
+        family = {"whole": WHOLE, "first": FIRST, "decode": DECODE}[name]
         lines += [f"# TYPE {family} histogram", f'{family}_bucket{{le="+Inf"}} {int(seconds > 0)}']
         lines += [f"{family}_sum {seconds}", f"{family}_count {int(seconds > 0)}"]
     return "\n".join([*lines, ""])
@@ -47,10 +47,10 @@ def answer(key: str, sent: float, seconds: float, engine: float | None = None) -
     )
 
 
-def stream(key: str, each: float, burst: int) -> Recording:
-    """A stream of a token each so many seconds, of which so many come at once."""
+def stream(key: str, each: float, burst: int, held: float = 0.0) -> Recording:
+    """A stream of a token each so many seconds; so many come at once, or what comes first is held."""
     pieces = [json.dumps({"choices": [{"index": 0, "text": " a"}]}) for _ in range(TOKENS)]
-    times = [-(-at // burst) * burst * each for at in range(1, TOKENS + 1)]
+    times = [max(held, -(-at // burst) * burst * each) for at in range(1, TOKENS + 1)]
     chunks = tuple((at, f"data: {one}\n\n".encode()) for at, one in zip(times, pieces, strict=True))
     body = {"prompt": "Hi", "max_tokens": TOKENS, "stream": True}
     return Recording(
@@ -60,8 +60,8 @@ def stream(key: str, each: float, burst: int) -> Recording:
         headers=(("content-type", "text/event-stream"),),
         chunks=(*chunks, (times[-1], b"data: [DONE]\n\n")),
         seconds=times[-1],
-        metrics_before=scrape(decode=0.0),
-        metrics_after=scrape(decode=each * (TOKENS - 1)),
+        metrics_before=scrape(whole=0.0, first=0.0, decode=0.0),
+        metrics_after=scrape(whole=each * TOKENS, first=each, decode=each * (TOKENS - 1)),
     )
 
 
@@ -81,8 +81,14 @@ def test_one_answer_that_is_held_is_chance_and_two_are_not() -> None:
     slow = [answer(f"slow[{at}]", 20 + 3 * at, 1.6, 0.09) for at in range(2)]
 
     check_held(Recordings.these([*rows, slow[0]]))
-    with pytest.raises(AssertionError, match="2 of 10"):
+    with pytest.raises(AssertionError, match="2 of 10 times"):
         check_held(Recordings.these([*rows, *slow]))
+
+
+def test_a_stream_whose_begin_is_held_is_seen_however_long_it_is() -> None:
+    check_held(Recordings.these([stream(f"s[{at}]", 0.1, 1) for at in range(3)]))
+    with pytest.raises(AssertionError, match="3 of 6 times"):
+        check_held(Recordings.these([stream(f"s[{at}]", 0.1, 1, held=1.0) for at in range(3)]))
 
 
 def test_an_engine_that_is_slow_itself_holds_nothing() -> None:
