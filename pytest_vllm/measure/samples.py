@@ -237,7 +237,7 @@ def _closing(payloads: Sequence[bytes]) -> tuple[Mapping[str, Any], str]:
 def _fault(payloads: Sequence[bytes], tokens: int, asked: int | None, first: int) -> str:
     broken = next((event for one in payloads[-3:] if (event := _parsed(one)).get("error")), None)
     if broken is not None:
-        return f"an error in the stream: {str(broken['error'])[:160]}"
+        return f"an error in the stream: {str(broken['error'])[:240]}"
     if not payloads or payloads[-1] != b"[DONE]":
         return "the stream ended without [DONE]"
     if first < 0 and not tokens:

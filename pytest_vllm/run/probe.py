@@ -209,6 +209,8 @@ def _described(
     limit = _whole(draft.args.get("max-num-seqs"))
     if limit is None and known is not None:
         limit = SMALLEST_DEFAULT_SEQS
+    if queued := _whole(draft.args.get("max-num-queued-reqs")):
+        limit = min(limit or queued, queued)
     return replace(
         draft,
         version=version_in(version),

@@ -334,7 +334,7 @@ class _Recorder:
             if not planned.spec.alone and (size := await self._too_big(planned, request)):
                 return self._unfit(planned, size, request)
             start = time.perf_counter()
-            recording = await self.client.send(planned.key, request)
+            recording = await self.sizes.taken(planned.key, request)
             end = time.perf_counter()
             size = "" if planned.spec.anyway else await self.sizes.refused(recording)
         except asyncio.CancelledError:

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.run.needs import ROUTES
+from pytest_vllm.run.shed import Shedding
 from pytest_vllm.wire.recording import Request, Undecided
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ class Sizes:
 
     def __init__(self, server: Server, client: WireClient) -> None:
         """Nothing is counted yet."""
-        self.server, self.client = server, client
+        self.server, self.client, self.shedding = server, client, Shedding(server)
+
+    async def taken(self, key: str, request: Request) -> Recording:
+        """The answer to a request; what a server turns away that has too much in hand is asked again."""
+        return await self.shedding.taken(self.client, key, request)
 
     async def too_big(self, request: Request) -> str:
         """Why a request is not sent, in words; empty when it fits, or when that is not known.
@@ -71,6 +76,8 @@ class Sizes:
 
         A refusal of a request that fits for certain is evidence against the server and is left as it is.
         """
+        if crowded := self.shedding.ended(recording):
+            return crowded
         request, limit = recording.request, self.server.max_model_len
         meant = request.expect not in (200, None)
         if scores := _scored(recording, self.server):

@@ -136,6 +136,7 @@ DIMENSIONS: dict[str, list[Option]] = {
     "batch": _each("max-num-batched-tokens", 64, 512, 16384, only=GENERATES),
     "eager": _each("enforce-eager", True),
     "scheduling": _each("scheduling-policy", "priority"),
+    "sheds": _each("max-num-queued-reqs", 6, 40, only=GENERATES),
     # what opens a server to anybody is no setting of a healthy one: templates of requests, development routes
     "house": [
         Option({"disable-fastapi-docs": True}),

@@ -1,0 +1,87 @@
+"""Requests that a server turns away because of what it has in hand: it sheds load, as it was told to.
+
+vLLM does from `--max-num-queued-reqs` and `--max-num-queued-tokens` on, gateways do by rate limits. What is
+turned away is asked again a little later. A request for several answers at once may be more than such a
+server ever takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_vllm.wire.client import WireClient
+    from pytest_vllm.wire.recording import Recording, Request
+    from pytest_vllm.wire.server import Server
+
+OK, STATUSES = 200, frozenset({429, 503})
+#: Arguments by which vLLM sheds.
+LIMITS = ("max-num-queued-reqs", "max-num-queued-tokens")
+#: Seconds before what was turned away is asked again; nobody waits longer, whatever `Retry-After` says.
+WAITS = (0.3, 1.0, 3.0, 6.0)
+#: So many that were turned away each time, and none that was taken later: asking again helps nobody.
+HOPELESS = 6
+#: How such a refusal is worded; it is no longer than this.
+_WORDS = re.compile(
+    r"currently busy|backlog limit|too many requests|rate.?limit|overloaded|over capacity", re.IGNORECASE
+)
+_SHORT = 4096
+
+
+class Shedding:
+    """What became of requests that were asked again.
+
+    Args:
+        server: a server that is known to shed nothing is not excused.
+    """
+
+    def __init__(self, server: Server) -> None:
+        """Nothing was turned away yet."""
+        self.may = not server.flags_known or any(server.args.get(name) for name in LIMITS)
+        self._lost = 0
+
+    async def taken(self, client: WireClient, key: str, request: Request) -> Recording:
+        """The answer to a request, which is asked again where it was turned away."""
+        recording = await client.send(key, request)
+        for wait in WAITS:
+            if self._lost >= HOPELESS or not self.turned_away(recording):
+                break
+            await asyncio.sleep(wait)
+            recording = await client.send(key, request)
+        return recording
+
+    def turned_away(self, recording: Recording) -> bool:
+        """Whether a server that may shed says that it has too much in hand; in a stream by an event."""
+        if not self.may or len(recording.body) > _SHORT or recording.status not in (OK, *STATUSES):
+            return False
+        if recording.status == OK and not (recording.request.streams and '"error"' in recording.text):
+            return False
+        meant = recording.status != OK and recording.request.expect == recording.status
+        return not meant and is_busy(recording.text)
+
+    def ended(self, recording: Recording) -> str:
+        """What is to be said of a request that was asked again; empty for one that is judged as it is."""
+        if not self.turned_away(recording):
+            self._lost = 0
+            return ""
+        self._lost += 1
+        count = sequences(recording.request)
+        if count < 2:
+            return ""
+        return f"it asks for {count} answers at once, and the server, which sheds load, takes fewer"
+
+
+def is_busy(text: str) -> bool:
+    """Whether these are the words of a server that turns a request away for now."""
+    return bool(_WORDS.search(text))
+
+
+def sequences(request: Request) -> int:
+    """How many sequences a request is for the engine: prompts times choices."""
+    body = request.json if isinstance(request.json, dict) else {}
+    given = body.get("prompt", body.get("input"))
+    prompts = len(given) if isinstance(given, list) and given and not isinstance(given[0], int) else 1
+    choices = body.get("n") if isinstance(body.get("n"), int) else 1
+    return max(1, prompts) * max(1, choices or 1)
