@@ -101,7 +101,7 @@ ASKED = f"Repeat these words and say nothing else: {WORDS}"
 oracle_turn = cases("oracle_turn", [{"id": f"{number:03}", "at": number} for number in range(TURNS)])
 oracle_more = cases("oracle_more", [{"id": f"{number:03}", "at": number} for number in range(MORE)])
 #: What narrows a draw, and counts for nothing where nothing is drawn.
-NARROW: dict[str, Any] = {"top_p": 0.3, "top_k": 5, "min_p": 0.2, "seed": 3}
+NARROW: dict[str, Any] = {"top_p": 0.3, "top_k": 5, "seed": 3}
 oracle_greedy = cases("oracle_greedy", [{"id": "chat"}, {"id": "stream"}, {"id": "completions"}])
 oracle_batch = cases("oracle_batch", [{"id": f"{number:02}", "at": number} for number in range(BATCHES)])
 

@@ -101,7 +101,7 @@ def _ask(server: Server, over: str, text: str, body: dict[str, Any]) -> Request:
     only_if(server.at_least("0.11.0"), "constraints had other names before 0.11.0")
     if over == CHAT:
         only_if(server.can("chat"), "the server has no chat")
-        asked = {**only(text), **body}
+        asked = {**only(text.rstrip()), **body}  # what parses an answer may strip it
         if server.can("reasoning"):
             calm = {"chat_template_kwargs": {"enable_thinking": False}}
             asked |= {**calm, "max_tokens": body["max_tokens"] + THOUGHT}
