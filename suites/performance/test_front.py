@@ -59,7 +59,7 @@ PIECES = 12
 
 @check("performance.front.held", MUST, spec=PROXY, family=PERFORMANCE, needs=["metrics"], exchanges=ALL)
 def test_held(vllm_recordings: Recordings) -> None:
-    """Nothing in front of the engine holds a request or its answer for most of a second."""
+    """Nothing in front of the engine holds an answer for most of a second."""
     found = vllm_recordings.of("")
     rows = [(one.key, one.seconds - taken) for one, taken in _alone(found, WHOLE)]
     only_if(rows, "of no request that ran alone the engine counts the time")
@@ -108,7 +108,7 @@ def test_flows(
 
 @check("performance.front.late", MUST, spec=LIMITS, family=PERFORMANCE, needs=["metrics"], exchanges=ALL)
 def test_late(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """No answer is late now and then by most of a second, while nothing runs beside it."""
+    """No answer is late now and then by most of a second, with nothing beside it."""
     rows = vllm_recordings.of("")
     known = [(one, taken) for one, taken in _alone(rows, WHOLE) if _short(one) and _tokens(one)]
     only_if(known, "of no short request that ran alone the engine counts the time")

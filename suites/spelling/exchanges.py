@@ -10,6 +10,8 @@ from .texts import ABSENT, CODE, EACH, LATE, LONG, PROMPT, SCRIPTS, WITHIN, only
 
 #: More tokens than any text has, in any vocabulary; seconds that the long one may take.
 ROOM, PATIENCE = 240, 45.0
+#: Some models think, however much they are asked not to.
+THOUGHT = 760
 #: How many lines of the long text are worth it.
 FEW = 14
 CHAT, COMPLETIONS = "chat", "completions"
@@ -99,6 +101,9 @@ def _ask(server: Server, over: str, text: str, body: dict[str, Any]) -> Request:
     only_if(server.at_least("0.11.0"), "constraints had other names before 0.11.0")
     if over == CHAT:
         only_if(server.can("chat"), "the server has no chat")
-        calm = {"chat_template_kwargs": {"enable_thinking": False}} if server.can("reasoning") else {}
-        return server.chat("Write what you must.", expect=None, **calm, **only(text), **body)
+        asked = {**only(text.rstrip()), **body}  # what parses an answer may strip it
+        if server.can("reasoning"):
+            calm = {"chat_template_kwargs": {"enable_thinking": False}}
+            asked |= {**calm, "max_tokens": body["max_tokens"] + THOUGHT}
+        return server.chat("Write what you must.", expect=None, **asked)
     return server.completion(PROMPT, expect=None, **only(text), **body)

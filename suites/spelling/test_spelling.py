@@ -98,10 +98,12 @@ def _hold(rows: Sequence[Recording], text: str) -> None:
 
     assert not wrong, listed(wrong)
     for one in rows:
-        answer = answer_of(one)
-        need(answer, f"{one.key} cannot be read: {one.status or one.error} {one.text[:80]}")
-        cut = answer is None or any("length" in choice.finish for choice in answer.choices)
-        need(not cut, f"{one.key} took more tokens than were allowed")
+        need(answer_of(one), f"{one.key} cannot be read: {one.status or one.error} {one.text[:80]}")
+    found = [(one.key, choice) for one in rows if (answer := answer_of(one)) for choice in answer.choices]
+    said = [(key, choice) for key, choice in found if choice.content or not choice.text]
+    only_if(said, "the model thinks until its limit")
+    cut = [key for key, choice in said if "length" in choice.finish]
+    need(not cut, f"{', '.join(dict.fromkeys(cut))}: more tokens than were allowed")
 
 
 def _faults(rows: Sequence[Recording], text: str) -> Iterator[str]:

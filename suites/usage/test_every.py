@@ -37,8 +37,7 @@ def test_part(vllm_recordings: Recordings) -> None:
 @check("usage.every.thought", MUST, spec=SPEC, exchanges=["*"])
 def test_thought(vllm_recordings: Recordings) -> None:
     """An answer that holds text is not billed as reasoning alone."""
-    last = [(one, use) for one in _read(vllm_recordings) for use in _settled(one)[-1:]]
-    rows = [(one, *row) for one, use in last for row in _parts(use)]
+    rows = [(one, *row) for one in _read(vllm_recordings) for use in _last(one) for row in _parts(use)]
     told = [(one, part, whole) for one, name, part, whole in rows if name == "reasoning_tokens"]
     only_if(told, "no answer tells how many of its tokens are reasoning")
     wrong = [
@@ -120,6 +119,11 @@ def _settled(one: Recording) -> list[dict[str, Any]]:
     """What an answer tells of its usage; of several choices that are streamed the last alone is of all."""
     told = [*usages(one)]
     return told[-1:] if one.request.streams and _several(one.request.json or {}) else told
+
+
+def _last(one: Recording) -> list[dict[str, Any]]:
+    """The usage of a whole answer, of text that it made itself: a stream's begin may be reasoning alone."""
+    return [*usages(one)][-1:] if not (one.request.json or {}).get("echo") else []
 
 
 def _is_id(part: object) -> bool:
