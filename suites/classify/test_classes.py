@@ -163,7 +163,7 @@ def test_raw(classify_raw: Recording, classify_probable: Recording) -> None:
 
 @check("classify.single", MUST, spec=SPEC, needs=NEEDS, exchanges=["classify.single["])
 def test_single(classify_batch: Recording, vllm_recordings: Recordings) -> None:
-    """A text is classed alike, and costs the same, by itself, as a list of one and in a batch."""
+    """A text is classed alike by itself, as a list of one and in a batch."""
     forms = [vllm_recordings.get(f"classify.single[{name}]") for name in ("text", "list")]
     costs = [(one.ok.get("usage") or {}).get("prompt_tokens") for one in forms]
     there = numbers(classify_batch)[TEXTS.index(LONG)]

@@ -85,7 +85,7 @@ def test_head(health_head: Recording) -> None:
 
 @check("health.described", MUST, spec=SPEC, needs=["openapi"], exchanges=["health.described", "*"])
 def test_described(vllm_recordings: Recordings, health_described: Recording) -> None:
-    """The description of the routes holds every route that generates, embeds or counts for a client."""
+    """Routes that answer clients stand in the server's description of its routes."""
     health_described.answered()
     only_if(health_described.status == 200, f"answered with {health_described.status}")
     paths = health_described.ok.get("paths")
@@ -103,7 +103,7 @@ def test_described(vllm_recordings: Recordings, health_described: Recording) -> 
 
 @check("health.own", MUST, spec=SPEC)
 def test_own(vllm_server: Server, health_health: Recording) -> None:
-    """`/health` is answered by the server, not by a page that stands for all that is not there."""
+    """`/health` is answered by the server, not by a page of something else."""
     only_if(not vllm_server.api_only, "a proxy passes on the API alone")
     need(health_health.status == 200, f"answered with {health_health.status}")
 

@@ -28,7 +28,7 @@ def test_lines(messages_lines: Recording, messages_lines_chat: Recording) -> Non
 def test_lines_streamed(
     vllm_server: Server, messages_lines: Recording, messages_lines_stream: Recording
 ) -> None:
-    """A text has the line breaks, blanks and marks in a stream that it has in one piece."""
+    """A streamed text has the line breaks, blanks and marks of the whole one."""
     found = map(delta, of(messages_lines_stream, "content_block_delta"))
     here, whole = "".join(str(one.get("text") or "") for one in found), spoken(messages_lines.ok)
     if vllm_server.can("reasoning"):  # what stands between thoughts and text is cut in whole answers alone
@@ -80,7 +80,7 @@ def test_forbidden(messages_uncalled: Recording) -> None:
 
 @check("messages.input.several", MUST, spec=SPEC, needs=("messages", "chat", "tools", "tokenize"))
 def test_several(messages_several: Recording, messages_several_count: Recording) -> None:
-    """No part of a system text, a turn or a tool's result is lost on the way to the model."""
+    """Every part of a system text, a turn or a tool's result reaches the model."""
     for one in (messages_several, messages_several_count):
         one.answered()
         only_if(one.status != 400, f"{one.key} is refused: {one.text[:120]}")

@@ -54,7 +54,7 @@ def test_lines(vllm_server: Server, response_form: Case, responses_lines: Record
 
 @check("responses.stream.text-kept", MUST, spec=STREAMING, needs=["responses", "stream"])
 def test_kept(vllm_server: Server, response_form: Case, responses_lines: Recording) -> None:
-    """A text is the same in a stream's pieces, in each event that holds all of it, and at the end."""
+    """A stream's pieces, the events that hold all of a text, and its end agree."""
     only_if(response_form["set"], "it is not streamed")
     applies(vllm_server, STREAMS_FROM, "streams responses")
     told = list(_said(responses_lines))

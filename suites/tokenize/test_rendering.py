@@ -67,7 +67,7 @@ def test_continued(tokenize_begun: Recording, tokenize_begun_back: Recording) ->
 
 @check("tokenize.chat.marks", MUST, spec=SPEC, needs=NEEDS)
 def test_marks(tokenize_chat_back: Recording, tokenize_chat_pieces: Recording) -> None:
-    """A rendered prompt, taken apart and put together, holds the special tokens it has."""
+    """A rendered prompt comes back from its tokens with its special tokens."""
     strings = [str(one) for one in tokenize_chat_pieces.ok.get("token_strs") or ()]
     marks = [one for one in strings if MARK.fullmatch(one)]
     only_if(marks, "this template has no such marks")

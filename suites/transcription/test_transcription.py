@@ -280,7 +280,7 @@ def test_numbered(transcription_verbose: Recording) -> None:
 
 @check("transcription.times.begin", MUST, spec=CHUNKS, needs=NEEDS)
 def test_begin(transcription_verbose: Recording, transcription_long: Recording) -> None:
-    """The first segment begins before the recording, or what is heard of it at once, is over."""
+    """The first segment begins before what is heard at once is over."""
     for recording, sent in ((transcription_verbose, SHORT), (transcription_long, AT_ONCE)):
         first = segments(recording)[0]
         assert first[0] <= sent + ROUNDED, f"{recording.key}: the first is {first} of {sent} s"

@@ -7,6 +7,7 @@ from tests.unit.suites_b.breaks import Break, answered, changed, edited, every, 
 
 HEALTH = [
     Break("health fails", answered("health.ping", 500), ("health.answered",)),
+    Break("health is a page", answered("health.health", 200, "<html></html>"), ("health.own",)),
     Break("health is slow", having("health.health", seconds=6.0), ("health.quick",)),
     Break(
         "no version",

@@ -43,6 +43,7 @@ LOG_CHECK = "health.log.no-gpu-fault"
 SEVERAL = {"health.one-process", "health.one-version", "health.one-model"}
 #: Of requests that are newer than these recordings: defects of the matrix break them.
 NEWER = {
+    "health.described",
     "metrics.accounts.answers",
     "metrics.accounts.histograms",
     "metrics.accounts.prompts",
