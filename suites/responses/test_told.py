@@ -30,7 +30,8 @@ AREA = ("responses.",)
 #: Settings that a response repeats as they were asked for.
 SETTINGS = ("temperature", "top_p", "max_output_tokens", "parallel_tool_calls", "tool_choice")
 #: What two answers to one request need not share.
-OF_ITS_OWN = ("id", "created_at", "completed_at", "output", "usage", "metadata")
+#: With `--enable-per-request-metrics` each tells its own times.
+OF_ITS_OWN = ("id", "created_at", "completed_at", "output", "usage", "metadata", "metrics")
 PARTS = {"output_text": "text", "reasoning_text": "text"}
 
 
