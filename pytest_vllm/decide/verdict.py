@@ -219,7 +219,10 @@ SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
 #: Areas that judge loads: whatever is wrong with an answer shows in them, too.
 OF_LOADS = ("memory", "performance", "throughput", "soak")
 #: What looks at every answer, or asks for a bit of everything: a fault of any area shows in them, too.
-OF_EVERYTHING, EVERY_ANSWER = ("sizes", "pairs", "oracle", "crowd"), ("answers.whole", "answers.complete")
+OF_EVERYTHING, EVERY_ANSWER = (
+    ("sizes", "pairs", "oracle", "crowd", "spelling"),
+    ("answers.whole", "answers.complete"),
+)
 #: Within the id of a check that holds every answer to what its area is about.
 EVERY = ".every."
 #: What a failing check of them weighs, measured with `tests.defects.matrix`.

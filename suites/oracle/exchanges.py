@@ -100,7 +100,7 @@ ASKED = f"Repeat these words and say nothing else: {WORDS}"
 
 oracle_turn = cases("oracle_turn", [{"id": f"{number:03}", "at": number} for number in range(TURNS)])
 oracle_more = cases("oracle_more", [{"id": f"{number:03}", "at": number} for number in range(MORE)])
-#: What narrows a draw, and counts for nothing where nothing is drawn.
+#: What narrows a draw, and counts for nothing where nothing is drawn. Who drafts tokens refuses `min_p`.
 NARROW: dict[str, Any] = {"top_p": 0.3, "top_k": 5, "seed": 3}
 oracle_greedy = cases("oracle_greedy", [{"id": "chat"}, {"id": "stream"}, {"id": "completions"}])
 oracle_batch = cases("oracle_batch", [{"id": f"{number:02}", "at": number} for number in range(BATCHES)])
@@ -149,10 +149,9 @@ def oracle_often(server: Server, oracle_more: Case, oracle_again_listed: Recordi
 @exchange("oracle.greedy")
 def oracle_greedy_(server: Server, oracle_greedy: Case) -> Request:
     """The question, and the words to be gone on with, with fields that narrow a draw, while none is made."""
-    more = NARROW if server.drafts else {**NARROW, "min_p": 0.2}  # refused where tokens are drafted
     if oracle_greedy.id == "completions":
-        return server.completion(WORDS, max_tokens=4, **more)
-    return _again(server, **more, **(STREAM if oracle_greedy.id == "stream" else {}))
+        return server.completion(WORDS, max_tokens=4, **NARROW)
+    return _again(server, **NARROW, **(STREAM if oracle_greedy.id == "stream" else {}))
 
 
 @exchange("oracle.batch-listed")

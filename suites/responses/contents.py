@@ -31,10 +31,11 @@ def lines_form(server: Server) -> dict[str, Any]:
     return {**wish, "structured_outputs": {"regex": LINES.replace("\n", "\\n")}} if able else wish
 
 
-def given_parts() -> list[dict[str, Any]]:
-    """The conversation as items."""
+def given_parts(*, apart: bool = False) -> list[dict[str, Any]]:
+    """The conversation as items; what the model said in one part, or in two."""
     asked = [{"type": "input_text", "text": text} for text in SAID[:2]]
-    told = [{"type": "output_text", "text": text, "annotations": []} for text in SAID[2:4]]
+    words = SAID[2:4] if apart else ("".join(SAID[2:4]),)
+    told = [{"type": "output_text", "text": text, "annotations": []} for text in words]
     said = {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed", "content": told}
     made = {"type": "function_call", "id": "fc_1", "call_id": "abcdE1234", **_CALL}
     found = {"type": "function_call_output", "call_id": "abcdE1234", "output": "\n".join(SAID[4:])}

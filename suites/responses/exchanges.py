@@ -380,6 +380,12 @@ def responses_several(server: Server) -> Request:
     return ask(server, given_parts(), tools=[tool()], max_output_tokens=1, expect=None)
 
 
+@exchange("responses.several-said")
+def responses_several_said(server: Server) -> Request:
+    """The same conversation, in which the model said what it said in two parts."""
+    return ask(server, given_parts(apart=True), tools=[tool()], max_output_tokens=1, expect=None)
+
+
 @exchange("responses.several-count")
 def responses_several_count(server: Server) -> Request:
     """The tokens of the same conversation as a chat."""

@@ -89,6 +89,18 @@ def test_several(responses_several: Recording, responses_several_count: Recordin
     assert here >= chat - JOINTS, f"{here} tokens, as a chat the same conversation has {chat}"
 
 
+@check("responses.input.said-in-parts", MUST, spec=SPEC, needs=["responses", "chat", "tools", "tokenize"])
+def test_said_in_parts(responses_several: Recording, responses_several_said: Recording) -> None:
+    """No part of what the model said before is lost on the way back to it."""
+    for one in (responses_several, responses_several_said):
+        one.answered()
+        only_if(one.status != 400, f"{one.key} is refused: {one.text[:120]}")
+    whole, parts = (one.ok["usage"]["input_tokens"] for one in (responses_several, responses_several_said))
+    observe("tokens in one part, in two", f"{whole}, {parts}")
+
+    assert parts >= whole - JOINTS, f"{parts} tokens in two parts, {whole} in one"
+
+
 @check("responses.input.system-item", MUST, spec=SPEC, needs=["responses"])
 def test_system_item(
     vllm_server: Server, responses_instructed: Recording, responses_system: Recording

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.api.rest import scale_out
 from pytest_vllm.sim.versions import facts
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
 
 HIDDEN = ("/docs", "/redoc", "/openapi.json", "/docs/oauth2-redirect")
+#: From this version on its route is among the others.
+METRICS, METRICS_FROM = "/metrics", "0.32.0"
 BODIES = {
     "/v1/chat/completions": "ChatCompletionRequest",
     "/v1/chat/completions/batch": "BatchChatCompletionRequest",
@@ -28,11 +31,12 @@ def openapi(server: Server) -> dict[str, Any]:
     for path, methods in server.routes.items():
         if path in HIDDEN:
             continue
-        paths[path] = {
-            method.lower(): _operation(path, method)
-            for method in methods
-            if method not in ("*", "HEAD", "OPTIONS")
-        }
+        if scale_out in methods.values():  # off unless asked for
+            continue
+        shown = [method for method in methods if method not in ("*", "HEAD", "OPTIONS")]
+        if path == METRICS and server.settings.version >= METRICS_FROM:
+            shown = ["GET"]
+        paths[path] = {method.lower(): _operation(path, method) for method in shown}
     schemas = {name: _titled(name, schema) for name, schema in facts("schema")["schemas"].items()}
     root = server.settings.args.get("root_path")
     return {

@@ -103,7 +103,8 @@ def _check(wanted: dict[str, Any]) -> None:
             raise ApiError("Invalid grammar specification.")
     if kind == "json_object" and value is False:
         raise Invalid(
-            "structured_outputs.json_object must be True if set; omit structured_outputs to disable it"
+            "structured_outputs.json_object must be True if set; "
+            "omit structured_outputs to disable structured outputs"
         )
     if kind == "regex":
         try:

@@ -92,11 +92,11 @@ spoil(
 
 @defect("responses.done-cut", on="events", paths=(RESPONSES,), catches=["responses.stream.text-kept"])
 def done_cut(events: list[Event], exchange: Exchange) -> list[Event]:
-    """The event that holds all of a text has no white space at its end."""
+    """The event that holds all of a text lacks its last letter."""
     del exchange
     for event in events:
         if isinstance(event.data, dict) and event.data.get("type") == "response.output_text.done":
-            event.data["text"] = event.data["text"].rstrip()
+            event.data["text"] = event.data["text"][:-1]
     return events
 
 
@@ -108,6 +108,22 @@ spoil_events(
     None,
     catches=["responses.told.purpose"],
 )
+
+
+@defect("responses.said-first", on="body", paths=(RESPONSES,), catches=["responses.input.said-in-parts"])
+def said_first(body: Any, path: str) -> Any:
+    """Of what the model said in several parts only the first comes back to it."""
+    del path
+    body = copy.deepcopy(body)
+    given = body.get("input") if isinstance(body, dict) else None
+    for item in given if isinstance(given, list) else ():
+        if (
+            isinstance(item, dict)
+            and item.get("role") == "assistant"
+            and isinstance(item.get("content"), list)
+        ):
+            item["content"] = item["content"][:1]
+    return body
 
 
 @defect("responses.results-cut", on="body", paths=(RESPONSES,), catches=["responses.input.several"])

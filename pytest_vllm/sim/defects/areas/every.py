@@ -145,7 +145,7 @@ in_choices(
     "A blank follows the word of a choice.",
     BOTH,
     _blank_behind,
-    catches=["structured.every.kept"],
+    catches=["structured.every.kept", "crowd.alone"],
 )
 in_body(
     "oracle.message-ends-itself",
@@ -199,7 +199,7 @@ def streamed_off(events: list[Event], exchange: Exchange) -> list[Event]:
     return events
 
 
-@defect("oracle.choice-lost", on="events", paths=(CHAT,), catches=["oracle.choices.all"])
+@defect("oracle.choice-lost", on="events", paths=(CHAT,), catches=["oracle.choices.all", "pairs.answered"])
 def choice_lost(events: list[Event], exchange: Exchange) -> list[Event]:
     """Of three and more streamed choices the last never comes."""
     many = (exchange.body or {}).get("n") or 1
@@ -292,6 +292,7 @@ def unbilled(body: Any, exchange: Exchange) -> Any:
         "sizes.streamed.messages",
         "sizes.streamed.prompt",
         "sizes.streamed.responses",
+        "messages.stream.usage-kept",
     ],
 )
 def streams_bill_less(events: list[Event], exchange: Exchange) -> list[Event]:
@@ -353,7 +354,9 @@ add(
 )
 
 
-@defect("health.untyped-talk", on="reply", paths=(CHAT,), catches=["answers.every.typed"])
+@defect(
+    "health.untyped-talk", on="reply", paths=(CHAT,), catches=["answers.every.typed", "chat.content-type"]
+)
 def untyped_talk(reply: Reply, exchange: Exchange) -> Reply:
     """Answers to conversations of five turns and more are said to be plain text."""
     if len((exchange.body or {}).get("messages") or ()) >= MANY:

@@ -262,7 +262,13 @@ def thirteenth_lane(body: Any, exchange: Exchange) -> Any:
     return body
 
 
-@defect("oracle.late-piece-lost", on="events", paths=BOTH, faults=["NEW-062"], catches=["oracle.same.text"])
+@defect(
+    "oracle.late-piece-lost",
+    on="events",
+    paths=BOTH,
+    faults=["NEW-062"],
+    catches=["oracle.same.text", "spelling.streamed.scripts"],
+)
 def late_piece_lost(events: list[Event], exchange: Exchange) -> list[Event]:
     """A stream with log probabilities loses the text of its fifth event."""
     if not (isinstance(exchange.body, dict) and exchange.body.get("logprobs")):
@@ -375,5 +381,5 @@ in_choices(
     (CHAT,),
     _torn,
     lambda asked: (constrained(asked) and asks("logprobs")(asked)) or (asked.get("max_tokens") or 0) == 64,
-    catches=["oracle.text.constrained-characters", "oracle.text.characters"],
+    catches=["oracle.text.constrained-characters", "oracle.text.characters", "logprobs.letters.joined"],
 )

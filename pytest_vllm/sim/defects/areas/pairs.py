@@ -38,7 +38,9 @@ add(
 )
 
 
-@defect("pairs.unbound-when-drawn", on="body", paths=(COMPLETIONS,), catches=["pairs.bound"])
+@defect(
+    "pairs.unbound-when-drawn", on="body", paths=(COMPLETIONS,), catches=["pairs.bound", "spelling.scripts"]
+)
 def unbound_when_drawn(body: Any, path: str) -> Any:
     """A constraint is forgotten where several choices are drawn."""
     del path

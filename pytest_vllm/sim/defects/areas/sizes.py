@@ -21,7 +21,12 @@ EVENTS, TURNS, RESULTS, TOOLS, CHOICES, PROMPT = 300, 5, 2, 20, 4, 3000
 FAR = 4_000
 
 
-@defect("sizes.stream-thins-out", on="events", paths=(CHAT, COMPLETIONS), catches=["sizes.stream"])
+@defect(
+    "sizes.stream-thins-out",
+    on="events",
+    paths=(CHAT, COMPLETIONS),
+    catches=["sizes.stream", "spelling.long"],
+)
 def stream_thins_out(events: list[Event], exchange: Any) -> list[Event]:
     """Of a stream's events after the three hundredth each tenth is lost."""
     del exchange
