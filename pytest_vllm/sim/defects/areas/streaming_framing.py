@@ -161,7 +161,7 @@ def _lump(events: list[Event], exchange: Exchange) -> list[Event]:
 add(
     "streaming.held-back",
     "All events of a stream are sent at its end: something between holds them back.",
-    {"events": only(BOTH, _lump), "step": lambda seconds, _engine: max(seconds, 0.006)},
+    {"events": only(BOTH, _lump), "step": lambda seconds, _engine: max(seconds, 0.012)},
     faults=["PROXY-002"],
     catches=["stream.pace.over-time"],
 )
