@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pytest_vllm.sim.api.server import Server
 
 HIDDEN = ("/docs", "/redoc", "/openapi.json", "/docs/oauth2-redirect")
-#: From this version on its route is among the others.
-METRICS, METRICS_FROM = "/metrics", "0.32.0"
+#: From this version on routes that are off are not in it.
+METRICS, HIDES_FROM = "/metrics", "0.32.0"
 BODIES = {
     "/v1/chat/completions": "ChatCompletionRequest",
     "/v1/chat/completions/batch": "BatchChatCompletionRequest",
@@ -31,11 +31,10 @@ def openapi(server: Server) -> dict[str, Any]:
     for path, methods in server.routes.items():
         if path in HIDDEN:
             continue
-        if scale_out in methods.values():  # off unless asked for
-            continue
+        if scale_out in methods.values() and server.settings.version >= HIDES_FROM:
+            continue  # off unless asked for
         shown = [method for method in methods if method not in ("*", "HEAD", "OPTIONS")]
-        if path == METRICS and server.settings.version >= METRICS_FROM:
-            shown = ["GET"]
+        shown = ["GET"] if path == METRICS else shown
         paths[path] = {method.lower(): _operation(path, method) for method in shown}
     schemas = {name: _titled(name, schema) for name, schema in facts("schema")["schemas"].items()}
     root = server.settings.args.get("root_path")
