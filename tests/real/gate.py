@@ -70,18 +70,20 @@ TOO_SLOW = " s a token: "
 OPEN = 8
 #: Why what is asked while a stream goes on is not judged: the stream was over, or was asked for once more.
 UNMET = "while the stream went on"
+#: Why a prompt that happened to be asked twice is not judged: it was not, or both at once.
+UNREPEATED = ("repeated in two ways", "after it was known")
 
 
 def otherwise(one: GateRun, other: GateRun, for_a_reason: str = "(?!)") -> dict[str, str]:
     """What the other run says otherwise, except what it did not ask for one of these reasons.
 
     Speeds left out: one near what is usual is decided in one run and not in the next; so is what either run
-    found too slow to ask, what was to meet a stream and came after it, and what is no MUST and could not be
-    decided in one of them: how far an answer came within its limit, and which streams met, depends on the
-    batch and on the moment. That is so of few.
+    found too slow to ask, what was to meet a stream and came after it, whether a prompt happened to be asked
+    again, and what is no MUST and could not be decided in one of them: how far an answer came within its
+    limit, and which streams met, depends on the batch and on the moment. That is so of few.
     """
     rows = (*one.report["results"], *other.report["results"])
-    unmet = (TOO_SLOW, UNMET)
+    unmet = (TOO_SLOW, UNMET, *UNREPEATED)
     left = [row for row in rows if row["verdict"] == "not-run"]
     slow = {row["check"] for row in left if any(words in row["reason"] for words in unmet)}
     undecided = {row["check"] for row in rows if row["level"] != "MUST" and row["verdict"] == "undecided"}
