@@ -23,7 +23,7 @@ from pytest_vllm.decide.verdict import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_vllm.decide.verdict import Result
 
@@ -260,11 +260,7 @@ def _groups(sights: Iterable[_Sight]) -> list[list[_Sight]]:
     ordered = sorted(sights, key=lambda one: (one.wide, one.rank))
     groups: list[list[_Sight]] = []
     for one in ordered:
-        near = [(sum(one.like(other) for other in group), group) for group in groups]
-        close = [pair for pair in near if pair[0]]
-        if one.wide and not close:
-            near = [(sum(one.sent_by(other) for other in group), group) for group in groups]
-            close = [pair for pair in near if pair[0]]
+        close = _near(groups, one.like) or (_near(groups, one.sent_by) if one.wide else [])
         if not close:
             groups.append([one])
         elif one.wide:
@@ -274,6 +270,13 @@ def _groups(sights: Iterable[_Sight]) -> list[list[_Sight]]:
             groups = [group for group in groups if not any(group is other for _, other in close)]
             groups.append([*merged, one])
     return groups
+
+
+def _near(
+    groups: Sequence[list[_Sight]], related: Callable[[_Sight], bool]
+) -> list[tuple[int, list[_Sight]]]:
+    """The groups that hold something related, each with how much of it."""
+    return [(count, group) for group in groups if (count := sum(map(related, group)))]
 
 
 def _cause(group: Sequence[_Sight]) -> Cause:

@@ -59,7 +59,7 @@ class Shedding:
         if recording.status == OK and not (recording.request.streams and '"error"' in recording.text):
             return False
         meant = recording.status != OK and recording.request.expect == recording.status
-        return not meant and is_busy(recording.text)
+        return not meant and bool(_WORDS.search(recording.text))
 
     def ended(self, recording: Recording) -> str:
         """What is to be said of a request that was asked again; empty for one that is judged as it is."""
@@ -73,15 +73,7 @@ class Shedding:
         return f"it asks for {count} answers at once, and the server, which sheds load, takes fewer"
 
 
-def is_busy(text: str) -> bool:
-    """Whether these are the words of a server that turns a request away for now."""
-    return bool(_WORDS.search(text))
-
-
 def sequences(request: Request) -> int:
     """How many sequences a request is for the engine: prompts times choices."""
-    body = request.json if isinstance(request.json, dict) else {}
-    given = body.get("prompt", body.get("input"))
-    prompts = len(given) if isinstance(given, list) and given and not isinstance(given[0], int) else 1
-    choices = body.get("n") if isinstance(body.get("n"), int) else 1
-    return max(1, prompts) * max(1, choices or 1)
+    asked = request.json.get("n") if isinstance(request.json, dict) else None
+    return request.prompts * max(1, asked if isinstance(asked, int) else 1)

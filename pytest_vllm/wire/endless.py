@@ -50,11 +50,10 @@ def most_events(request: Request) -> int | None:
     if not (request.streams and request.path.partition("?")[0] in ROUTES) or body.get("tools"):
         return None
     tokens = body.get("max_completion_tokens", body.get("max_tokens"))
-    prompt, choices = body.get("prompt"), body.get("n") or 1
-    several = isinstance(prompt, list) and not all(isinstance(one, int) for one in prompt)
+    choices = body.get("n") or 1
     if not all(isinstance(one, int) and one > 0 for one in (tokens, choices)):
         return None
-    return int(choices * (len(prompt) if several else 1) * (tokens + EACH_CHOICE) + EACH_STREAM)
+    return int(choices * request.prompts * (tokens + EACH_CHOICE) + EACH_STREAM)
 
 
 def _begun(piece: bytes, line: bytes) -> int:

@@ -56,6 +56,13 @@ class Request:
         """Whether the body asks for a stream."""
         return isinstance(self.json, dict) and bool(self.json.get("stream"))
 
+    @property
+    def prompts(self) -> int:
+        """How many prompts or texts it asks about at once; the items of a response's input are one."""
+        body = self.json if isinstance(self.json, dict) else {}
+        given = body.get("prompt") or ([] if "/responses" in self.path else body.get("input"))
+        return len(given) if isinstance(given, list) and given and not isinstance(given[0], int) else 1
+
 
 @dataclass(frozen=True)
 class Recording:

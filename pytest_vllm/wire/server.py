@@ -38,7 +38,7 @@ class Server:
         model: the served model name that requests use.
         version: vLLM's version as `/version` tells it, else as the profile does; "" when unknown.
         max_model_len: context length in tokens; None when `/v1/models` does not tell.
-        max_num_seqs: how many requests the server batches; None when unknown.
+        max_num_seqs: how many requests the server batches, or takes at once if fewer; None when unknown.
         args: serve arguments by vLLM's flag names without dashes ("max-model-len": 4096).
         capabilities: by name.
         profile: the profile's name.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_vllm import MUST, Metrics, Recording, Recordings, Server, check, listed, observe, only_if
 
 from ..oracle.answers import CHAT, COMPLETIONS, ROUTES, answer_of, usages  # noqa: TID252 - suites lie together
 from .scrapes import block
+from .told import told, way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 #: Arguments that bring prefixes from elsewhere, in pieces of another size.
 ELSEWHERE = ("kv-transfer-config", "kv-offloading-size", "kv-offloading-backend", "kv-events-config")
 EXTERNAL = "vllm:external_prefix_cache_queries_total"
-DETAILS = ("prompt_tokens_details", "input_tokens_details")
 #: Fields that make a prompt what it is; with the others nothing is looked up in the cache.
 PROMPT = (
     "model", "messages", "prompt", "tools", "tool_choice", "chat_template_kwargs", "add_generation_prompt",
@@ -41,10 +41,10 @@ def test_blocks(cache_config: Recording, vllm_recordings: Recordings, vllm_serve
     external = Metrics(cache_config.text).value(EXTERNAL)
     only_if(not brought and not external, "prefixes come from another cache, too")
     size = block(cache_config)
-    told = [row for one in vllm_recordings.of("") for row in _cached(one)]
-    only_if(told, "no answer found anything in the cache")
-    observe("answers that found something", len(told))
-    wrong = [f"{key}: {cached} tokens" for key, cached in told if cached % size]
+    found = [row for one in vllm_recordings.of("") for row in _cached(one)]
+    only_if(found, "no answer found anything in the cache")
+    observe("answers that found something", len(found))
+    wrong = [f"{key}: {cached} tokens" for key, cached in found if cached % size]
 
     assert not wrong, f"blocks are of {size} tokens: {listed(wrong)}"
 
@@ -58,23 +58,19 @@ def test_blocks(cache_config: Recording, vllm_recordings: Recordings, vllm_serve
 )
 def test_told(cache_config: Recording, vllm_recordings: Recordings, vllm_server: Server) -> None:
     """What the cache finds of repeated prompts is told each way that they are asked."""
-    told = _repeated(vllm_recordings.of(""), 2 * block(cache_config))
+    found = _repeated(vllm_recordings.of(""), 2 * block(cache_config))
     if not vllm_server.at_least("0.11.0"):  # streamed completions told nothing of the cache
-        told.pop((COMPLETIONS, True), None)
-    judged = {way: found for way, found in told.items() if len(found) >= SEVERAL}
-    shares = {way: sum(map(bool, found)) / len(found) for way, found in judged.items()}
+        found.pop((COMPLETIONS, True), None)
+    judged = {asked: counts for asked, counts in found.items() if len(counts) >= SEVERAL}
+    shares = {asked: sum(map(bool, counts)) / len(counts) for asked, counts in judged.items()}
     only_if(len(judged) > 1, "not enough prompts were repeated in two ways")
     only_if(max(shares.values()) >= USUALLY, "this server seldom finds a prompt that was answered before")
     observe(
-        "repeated prompts found", "; ".join(f"{_way(*way)}: {share:.0%}" for way, share in shares.items())
+        "repeated prompts found", "; ".join(f"{way(*asked)}: {share:.0%}" for asked, share in shares.items())
     )
-    wrong = [f"{_way(*way)}: none of {len(judged[way])}" for way, share in shares.items() if not share]
+    wrong = [f"{way(*asked)}: none of {len(judged[asked])}" for asked, share in shares.items() if not share]
 
     assert not wrong, f"prompts that were answered before, found in the cache: {listed(wrong)}"
-
-
-def _way(path: str, streams: bool) -> str:
-    return f"{path}, {'streamed' if streams else 'whole'}"
 
 
 def _repeated(rows: Sequence[Recording], least: int) -> dict[tuple[str, bool], list[int]]:
@@ -111,7 +107,4 @@ def _prompt(one: Recording) -> str:
 def _cached(one: Recording) -> Iterator[tuple[str, int]]:
     """The answer's key and what it found in the cache, where it found something."""
     if one.request.path.partition("?")[0] in ROUTES and answer_of(one):
-        for usage in usages(one):
-            told: list[Any] = [(usage.get(name) or {}).get("cached_tokens") for name in DETAILS]
-            told.append(usage.get("cache_read_input_tokens"))
-            yield from ((one.key, count) for count in told if isinstance(count, int) and count)
+        yield from ((one.key, count) for usage in usages(one) for count in told(usage) if count)

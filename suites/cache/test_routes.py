@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_vllm import MUST, Recording, Recordings, check, observe, only_if
 
 from ..oracle.answers import CHAT, ROUTES, answer_of, usages  # noqa: TID252 - suites lie together
 from ..oracle.likeness import as_chat  # noqa: TID252 - suites lie together
 from .scrapes import block
+from .told import told, way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-DETAILS = ("prompt_tokens_details", "input_tokens_details")
 
 
 @check(
@@ -31,13 +30,15 @@ def test_routes(cache_config: Recording, vllm_recordings: Recordings) -> None:
     ways: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for group in _alike(vllm_recordings):
         if any(count for _, _, count in group):
-            for way, key, count in group:
-                ways[way].append((key, count))
+            for asked_by, key, count in group:
+                ways[asked_by].append((key, count))
     only_if(len(ways) > 1, "no prompt was asked over several routes after it was known")
-    observe("answers to known prompts", ", ".join(f"{way}: {len(rows)}" for way, rows in ways.items()))
+    observe(
+        "answers to known prompts", ", ".join(f"{asked_by}: {len(rows)}" for asked_by, rows in ways.items())
+    )
     wrong = [
-        f"{way}: none of {', '.join(key for key, _ in rows)}"
-        for way, rows in ways.items()
+        f"{asked_by}: none of {', '.join(key for key, _ in rows)}"
+        for asked_by, rows in ways.items()
         if len(rows) > 1 and not any(count for _, count in rows)
     ]
 
@@ -51,17 +52,10 @@ def _alike(recordings: Recordings) -> Iterator[list[tuple[str, str, int]]]:
         answer = answer_of(one) if one.request.path.partition("?")[0] in ROUTES else None
         path, asked = as_chat(answer.path, answer.asked) if answer else ("", {})
         if answer and path == CHAT and set(asked) <= {"model", "messages", "temperature", "max_tokens"}:
-            way = f"{answer.path}, {'streamed' if answer.streams else 'whole'}"
-            counts = [count for usage in usages(one) for count in _told(usage)]
+            asked_by = way(answer.path, answer.streams)
+            counts = [count for usage in usages(one) for count in told(usage)]
             spelt = json.dumps([asked.get("model"), asked["messages"]], sort_keys=True)
-            prompts[spelt].append((one, way, counts[-1] if counts else None))
+            prompts[spelt].append((one, asked_by, counts[-1] if counts else None))
     for rows in prompts.values():
         known = min(one.sent + one.seconds for one, _, _ in rows)
-        yield [(way, one.key, n) for one, way, n in rows if n is not None and one.sent > known]
-
-
-def _told(usage: dict[str, Any]) -> Iterator[int]:
-    """What a usage says was cached."""
-    told: list[Any] = [(usage.get(name) or {}).get("cached_tokens") for name in DETAILS]
-    told.append(usage.get("cache_read_input_tokens"))
-    yield from (count for count in told if isinstance(count, int))
+        yield [(asked_by, one.key, n) for one, asked_by, n in rows if n is not None and one.sent > known]

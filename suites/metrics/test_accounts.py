@@ -51,12 +51,6 @@ def served(recordings: Recordings) -> list[tuple[Recording, Traffic]]:
     return [(one, Traffic(one)) for one in alone]
 
 
-def prompts(recording: Recording) -> int:
-    """How many prompts a request has."""
-    given = recording.request.json.get("prompt")
-    return len(given) if isinstance(given, list) and given and not isinstance(given[0], int) else 1
-
-
 def choices(recording: Recording) -> int:
     """How many answers each of them gets."""
     return int(recording.request.json.get("n") or 1)
@@ -64,7 +58,7 @@ def choices(recording: Recording) -> int:
 
 def once(recording: Recording) -> tuple[int, int]:
     """How often something of its prompts may be counted: once for each, or once for each choice."""
-    return prompts(recording), prompts(recording) * choices(recording)
+    return recording.request.prompts, recording.request.prompts * choices(recording)
 
 
 @check("metrics.accounts.prompts", MUST, spec=BATCH, needs=NEEDS, exchanges=SCRAPED)
@@ -99,7 +93,7 @@ def test_answers(vllm_recordings: Recordings) -> None:
 def test_requests(vllm_recordings: Recordings) -> None:
     """Every prompt is counted as finished, once or once for each choice."""
     wrong = [
-        f"{one.key}: counted {grown:.0f}, {prompts(one)} prompts, {choices(one)} choices"
+        f"{one.key}: counted {grown:.0f}, {one.request.prompts} prompts, {choices(one)} choices"
         for one, traffic in served(vllm_recordings)
         if (grown := traffic.grown(FINISHED)) not in once(one)
     ]
@@ -111,7 +105,7 @@ def test_requests(vllm_recordings: Recordings) -> None:
 def test_histograms(vllm_recordings: Recordings) -> None:
     """Each histogram holds every finished prompt once, or once for each choice."""
     wrong = [
-        f"{one.key}: {name} counts {grown:.0f}, {prompts(one)} prompts, {choices(one)} choices"
+        f"{one.key}: {name} counts {grown:.0f}, {one.request.prompts} prompts, {choices(one)} choices"
         for one, traffic in served(vllm_recordings)
         for name in ONCE
         if traffic.has(f"vllm:{name}_count")

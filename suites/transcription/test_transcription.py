@@ -120,6 +120,11 @@ def pieces(stream: Recording) -> list[dict[str, Any]]:
     return rows
 
 
+def parts(stream: Recording) -> list[str]:
+    """The pieces of text of a stream. Raises Undecided where there are none."""
+    return [str((row.get("delta") or {}).get("content") or "") for row in pieces(stream)]
+
+
 @check("transcription.stream.same", MUST, spec=STREAM, needs=NEEDS)
 def test_stream_same(
     transcription_plain: Recording, transcription_again: Recording, transcription_stream: Recording
@@ -127,8 +132,7 @@ def test_stream_same(
     """A stream brings the text of the whole answer."""
     one, other = said(transcription_plain), said(transcription_again)
     need(one == other, "the server does not repeat itself")
-    deltas = [row.get("delta") or {} for row in pieces(transcription_stream)]
-    text = "".join(str(delta.get("content") or "") for delta in deltas)
+    text = "".join(parts(transcription_stream))
 
     assert text.strip() == one.strip(), f"whole {one!r:.70}, streamed {text!r:.70}"
 
@@ -140,8 +144,7 @@ def test_text_ends(
     """A text ends with no blanks or line breaks that its stream does not bring."""
     one, other = said(transcription_plain), said(transcription_again)
     need(one == other, "the server does not repeat itself")
-    deltas = [row.get("delta") or {} for row in pieces(transcription_stream)]
-    text = "".join(str(delta.get("content") or "") for delta in deltas)
+    text = "".join(parts(transcription_stream))
     whole, streamed = one[len(one.rstrip()) :], text[len(text.rstrip()) :]
 
     assert len(whole) <= len(streamed), f"whole {one[-40:]!r}, streamed {text[-40:]!r}"
@@ -150,10 +153,10 @@ def test_text_ends(
 @check("transcription.stream.pieces", MUST, spec=STREAM, needs=NEEDS)
 def test_stream_pieces(transcription_stream: Recording) -> None:
     """A text of several words comes in several pieces."""
-    parts = [str((row.get("delta") or {}).get("content") or "") for row in pieces(transcription_stream)]
-    only_if(len("".join(parts).split()) >= WORDS, "fewer words are heard")
+    heard = parts(transcription_stream)
+    only_if(len("".join(heard).split()) >= WORDS, "fewer words are heard")
 
-    assert sum(map(bool, parts)) > 1, f"in one piece: {''.join(parts)[:80]!r}"
+    assert sum(map(bool, heard)) > 1, f"in one piece: {''.join(heard)[:80]!r}"
 
 
 @check("transcription.stream.counted", MUST, spec=STREAM, needs=NEEDS)

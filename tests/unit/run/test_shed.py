@@ -87,6 +87,11 @@ def test_only_several_answers_at_once_may_be_too_many(
     assert bool(asyncio.run(sizes.refused(answer))) is excused
 
 
+@pytest.mark.parametrize(("path", "count"), [("/v1/embeddings", 3), ("/v1/responses", 1)])
+def test_the_items_of_a_response_are_one_prompt(path: str, count: int) -> None:
+    assert Request("POST", path, json={"input": ["a", "b", "c"]}).prompts == count
+
+
 def test_a_stream_is_turned_away_by_an_event() -> None:
     text = 'data: {"error": {"message": "' + BUSY + '", "code": 503}}\n\ndata: [DONE]\n\n'
     client = Client(200, text=text)
