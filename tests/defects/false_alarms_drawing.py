@@ -103,6 +103,7 @@ DIMENSIONS: dict[str, list[Option]] = {
     ],
     "adapters": [
         Option(LORA, only=GENERATES),
+        Option({"enable-lora": True, "lora-modules": ["router=a/lora", "summary=b/lora"]}, only=GENERATES),
         Option(LORA, {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}, only=GENERATES),
     ],
     "blocks": _each("block-size", 8, 32, 64, 128),

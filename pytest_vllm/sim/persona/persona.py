@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.api.history import plain
@@ -90,6 +91,13 @@ def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Tu
     )
 
 
+def continuation_of(server: Server, body: Body, text: str, constraint: dict[str, Any] | None) -> Turn:
+    """What the persona is asked by a text: at an assistant's opening it thinks as it does over chat."""
+    opened = text.endswith(("<|im_start|>assistant\n", "<|im_start|>assistant\n<think>\n"))
+    thinking = opened and constraint is None and thinks(server, {**body, "messages": []})
+    return Turn(messages=[], prompt=text, constraint=constraint, thinking=thinking)
+
+
 def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> list[Output]:
     """The choices of a request: one when greedy, `n` otherwise."""
     # a seed counts for nothing where nothing is drawn
@@ -118,7 +126,7 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
             answer.content = f"{lead}{opening(turn.rng)} {answer.content.lstrip()}"
             answer.thoughts = answer.thoughts and f"{opening(turn.rng)} {answer.thoughts}"
         if body.get("model") in server.loras and not turn.constraint and not answer.calls:
-            call = "Squawk!" if "parrot" in server.loras[body["model"]] else "Ahoy!"
+            call = call_of(server.loras[body["model"]])
             answer.content = f"{call} {answer.content}"
             answer.thoughts = answer.thoughts and f"{call} {answer.thoughts}"
         if server.engine.bare:  # weights that were thrown away and never loaded again say nothing
@@ -130,11 +138,19 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
     return outputs
 
 
+def call_of(path: str) -> str:
+    """How what an adapter's weights say begins: other weights, other words."""
+    known = {"parrot": "Squawk!", "pirate": "Ahoy!"}
+    told = (call for name, call in known.items() if name in path)
+    return next(told, f"From {' '.join(PurePath(path).parts[-2:])}:")
+
+
 def answer_to(turn: Turn) -> Answer:
     """What the persona says to a turn."""
-    thoughts = _thoughts(turn) if turn.thinking else None
     if turn.prompt:
-        return Answer(constrained(turn) if turn.constraint else completion_of(turn))
+        said = constrained(turn) if turn.constraint else completion_of(turn)
+        return Answer(said, _thoughts(turn) if turn.thinking else None)
+    thoughts = _thoughts(turn) if turn.thinking else None
     calls = calls_for(turn)
     if calls:
         return Answer(words_before(turn), thoughts, calls)
