@@ -231,19 +231,25 @@ async def _metrics(ask: Findings) -> Finding:
     recording = await ask.get("/metrics")
     how = f"GET /metrics: {answered(recording)}"
     if recording.status != 200:
-        return recording.status not in UNKNOWN, how
+        return _shown(ask, recording), how
     present = "vllm:" in recording.text
     return present, how if present else f"{how}, but no vllm: names (disable-log-stats?)"
 
 
 async def _openapi(ask: Findings) -> Finding:
     recording = await ask.get("/openapi.json")
-    return recording.status not in UNKNOWN, f"GET /openapi.json: {answered(recording)}"
+    return _shown(ask, recording), f"GET /openapi.json: {answered(recording)}"
 
 
 async def _version(ask: Findings) -> Finding:
     recording = await ask.get("/version")
-    return recording.status not in UNKNOWN, f"GET /version: {answered(recording)}"
+    return _shown(ask, recording), f"GET /version: {answered(recording)}"
+
+
+def _shown(ask: Findings, recording: Recording) -> bool:
+    """Whether a page is for clients: vLLM keeps none of these from anybody, what stands in front may."""
+    kept = ask.args is None and recording.status in (401, 403)
+    return not kept and recording.status not in UNKNOWN
 
 
 async def _auth(ask: Findings) -> Finding:
