@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.declare.capabilities import OWN, every_capability
 from pytest_vllm.declare.raised import raised_at
 from pytest_vllm.run.heldup import TRIES, held_for
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request, Undecided
 from pytest_vllm.wire.server import Capability, Server
 
@@ -25,6 +26,8 @@ TRIAL_SECONDS = 120.0
 FACT_SECONDS = 20.0
 #: Seconds for one trial of a server that ran before: it has compiled what it has to.
 ATTACHED_SECONDS = 40.0
+#: The same for what is asked of it once the time of the first trials has passed without an answer.
+AGAIN_SECONDS = 10.0
 
 TRIAL = "trial request"
 NO_ANSWER = f"{TRIAL}: no answer"
@@ -67,6 +70,7 @@ class Findings:
         #: Seconds for a trial, and what became of each.
         self.patience = TRIAL_SECONDS if server.kind.starts else ATTACHED_SECONDS
         self.answers: list[Recording] = []
+        self._began = 0.0
 
     async def all(self) -> dict[str, Capability]:
         """Every capability: the bundled ones in the order of their list, then the project's own."""
@@ -88,7 +92,14 @@ class Findings:
     async def trial(self, path: str, body: Mapping[str, Any], **more: Any) -> Recording:
         """A tiny request of the real kind."""
         built = self.server.post(path, body, expect=None)
-        request = Request("POST", path, json=built.json, timeout=self.patience, expect=None, **more)
+        served = [one for one in self.answers if one.status == 200 and one.request.path != "/tokenize"]
+        self._began = self._began or time.perf_counter()
+        mute = time.perf_counter() - self._began >= self.patience and not any(map(_read, served))
+        patience = AGAIN_SECONDS if mute and not self.server.kind.starts else self.patience
+        request = Request("POST", path, json=built.json, timeout=patience, expect=None, **more)
+        if mute and served:
+            words = "not sent: what this server answered with 200 could not be read"
+            return Recording(path, request, error=words, failure=Failure.NOT_SENT)
         answer = await self.send(f"probe POST {path}", request)
         self.answers.append(answer)
         self._names_by_id = self._names_by_id or _BY_ID in answer.text
@@ -117,7 +128,7 @@ class Findings:
             kind = [one for one in self.answers if one.request.streams is streams]
             worked = [one for one in kind if one.request.path != "/tokenize"]
             late = [one for one in worked if one.late]
-            if not any(one.status == 200 and one not in late for one in worked):
+            if not any(one.status == 200 and one not in late and _read(one) for one in worked):
                 found += late
         return found
 
@@ -186,6 +197,16 @@ class Findings:
         else:
             self._asked[name] = asyncio.create_task(asking)
         return await self._asked[name]
+
+
+def _read(answer: Recording) -> bool:
+    """Whether a client can read it: JSON, or a stream, that is not packed in a way nobody asked for."""
+    if answer.header("content-encoding") not in ("", "identity"):
+        return False
+    try:
+        return answer.request.streams or answer.json is not None
+    except Undecided:
+        return False
 
 
 def answered(recording: Recording) -> str:
