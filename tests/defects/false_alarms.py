@@ -117,7 +117,12 @@ def _in_front(stack: ExitStack, folder: Path, drawn: Draw, profile: Profile, url
     if not drawn.between:
         return url
     others = range(1, MIDDLEMEN[drawn.between].replicas)
-    urls = [stack.enter_context(opened(folder / f"beside-{one}", profile, ())).server.url for one in others]
+    urls = []
+    for one in others:
+        env = {**profile.server.env, "SIM_REPLICA": f"-{one}"}
+        server = profile.server.model_copy(update={"env": env})
+        beside = profile.model_copy(update={"server": server})
+        urls.append(stack.enter_context(opened(folder / f"beside-{one}", beside, ())).server.url)
     return stack.enter_context(between(drawn.between, [url, *urls]))
 
 

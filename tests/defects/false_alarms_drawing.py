@@ -59,6 +59,7 @@ MODELS = {
     "sim-model": {GENERATES, CHATS, THINKS},
     "sim-base": {GENERATES},
     "sim-listen": {GENERATES, CHATS},
+    "sim-transcribe": set(),
     **{name: {POOLS} for name in ("sim-embed", "sim-rerank", "sim-classify", "sim-late", "sim-reward")},
 }
 #: The simulated models are made for 32768 tokens.
@@ -153,6 +154,34 @@ DIMENSIONS: dict[str, list[Option]] = {
     ],
     "scores": _each("logprobs-mode", "raw_logits", "processed_logprobs", only=GENERATES),
     "cache": _each("num-gpu-blocks-override", 600, 2100, 4000, only=GENERATES),
+    "engine": [
+        *_each("async-scheduling", True, False),
+        *_each("enable-sleep-mode", True),
+        *_each("dtype", "float32"),
+        *_each("gpu-memory-utilization", 0.5),
+        *_each("disable-cascade-attn", True),
+        Option({"kv-events-config": {"enable_kv_cache_events": True, "publisher": "null"}}, only=GENERATES),
+        Option({"structured-outputs-config": {"backend": "xgrammar"}}, only=GENERATES),
+    ],
+    "told": [
+        *_each("enable-mfu-metrics", True),
+        *_each("enable-per-request-metrics", True),
+        *_each("kv-cache-metrics", True),
+        *_each("disable-uvicorn-access-log", True),
+        *_each("enable-tokenizer-info-endpoint", True),
+        Option({"enable-log-requests": True, "enable-log-outputs": True}),
+    ],
+    "takes": [
+        Option({"allowed-origins": ["https://house.example"]}),
+        *_each("enable-prompt-embeds", True, only=GENERATES),
+        Option({"limit-mm-per-prompt": {"image": 0}}, only=GENERATES),
+        *_each("api-server-count", 2),
+        Option({**LORA, "max-loras": 1}, only=GENERATES),
+        Option(
+            {"override-generation-config": {"temperature": 0.7, "top_k": 20, "repetition_penalty": 1.05}},
+            only=GENERATES,
+        ),
+    ],
     "habits": [Option({}, {VARIABLE: name}, only=THINKS if name == "thinks" else CHATS) for name in HABITS],
     "between": [Option(between=name) for name in MIDDLEMEN],
 }

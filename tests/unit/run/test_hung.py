@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_vllm.run.findings import ATTACHED_SECONDS, TRIAL_SECONDS, Findings
+from pytest_vllm.run.findings import AGAIN_SECONDS, ATTACHED_SECONDS, TRIAL_SECONDS, Findings
 from pytest_vllm.run.lag import Lag
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request
@@ -58,9 +58,17 @@ def test_what_hangs(answers: list[Recording], hung: int) -> None:
 def test_what_nobody_can_read_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     found = findings("attach", trial(**PACKED))
     monkeypatch.setattr(found, "patience", 0.0)
-    answer = asyncio.run(found.chat())
+    sent: list[float | None] = []
 
-    assert (answer.status, answer.failure) == (None, Failure.NOT_SENT)
+    async def send(key: str, request: Request) -> Recording:
+        sent.append(request.timeout)
+        return Recording(key, request, **LATE)
+
+    monkeypatch.setattr(found, "send", send)
+    answers = [asyncio.run(found.chat()) for _ in range(3)]
+
+    assert sent == [AGAIN_SECONDS]
+    assert [one.failure for one in answers[1:]] == [Failure.NOT_SENT] * 2
 
 
 def test_a_server_that_is_found_running_has_less_time() -> None:
