@@ -31,8 +31,12 @@ if TYPE_CHECKING:
 MIXED_UP = ("canary.needle.", "canary.batch.", "stream.isolation.", "cache.isolation.")
 #: What all else rests on: that there is one deployment, and that clients can read what it answers.
 BEFORE_ALL = ("health.one-", "answers.plain")
-#: Fails because something else does: the trial request that looks for a capability met the fault, too.
-FOLLOWS = ("profile.capabilities.present",)
+#: Fails because something else does: the trial request that looks for a capability met the fault, too, and
+#: blocks that somebody did not give back are what an idle server's gauge still shows.
+FOLLOWS = ("profile.capabilities.present", "metrics.idle.cache")
+#: What compares a request alone with itself beside others, and what asks it alone. Wrong only beside others,
+#: it is wrong by that, and all else that was asked beside others may show it.
+BESIDE, ALONE = "crowd.", "crowd.alone"
 #: A check that blames more exchanges than these looks at everything.
 WIDE = 8
 #: An exchange is blamed when its readers fail at least half as often as those of the worst one.
@@ -188,9 +192,16 @@ def _by_owner(
 ) -> list[_Sight]:
     """What the blamed exchanges share names the area: what they are about; among equals, the route."""
     share = suspicion([one.result for one in sights], every)
-    owner = _sender(sights) or _subject(sights, share, seen) or _route(sights, share, seen)
+    owner = _beside(sights) or _sender(sights) or _subject(sights, share, seen) or _route(sights, share, seen)
     ordered = sorted(sights, key=lambda one: (not one.lifeless, one.result.area != owner, one.rank))
     return [replace(one, rank=rank) for rank, one in enumerate(ordered)]
+
+
+def _beside(sights: Sequence[_Sight]) -> str:
+    """The area of what is right alone and wrong beside others; empty where nothing is, or all is wrong."""
+    told = [one.result for one in sights if one.result.check.startswith(BESIDE)]
+    alone = any(one.check.startswith(ALONE) for one in told)
+    return told[0].area if told and not alone else ""
 
 
 def _sender(sights: Sequence[_Sight]) -> str:

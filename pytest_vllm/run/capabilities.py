@@ -187,6 +187,8 @@ def _first_message(recording: Recording) -> Mapping[str, Any]:
 
 
 async def _prefix_cache(ask: Findings) -> Finding:
+    if several := await ask.by_turns():
+        return False, several
     value = _cache_config(await ask.get("/metrics")).get("enable_prefix_caching")
     if value is not None:
         return value == "True", f"cache_config_info in /metrics: enable_prefix_caching={value}"
@@ -202,6 +204,8 @@ def _cache_config(metrics: Recording) -> Mapping[str, str]:
 
 
 async def _cached_tokens(ask: Findings) -> Finding:
+    if several := await ask.by_turns():
+        return False, several
     if ask.args is not None:
         present = bool(ask.args.get("enable-prompt-tokens-details"))
         return present, "server args" if present else "server args: no enable-prompt-tokens-details"
@@ -231,19 +235,27 @@ async def _metrics(ask: Findings) -> Finding:
     recording = await ask.get("/metrics")
     how = f"GET /metrics: {answered(recording)}"
     if recording.status != 200:
-        return recording.status not in UNKNOWN, how
+        return _shown(ask, recording), how
+    if several := await ask.by_turns():
+        return False, several
     present = "vllm:" in recording.text
     return present, how if present else f"{how}, but no vllm: names (disable-log-stats?)"
 
 
 async def _openapi(ask: Findings) -> Finding:
     recording = await ask.get("/openapi.json")
-    return recording.status not in UNKNOWN, f"GET /openapi.json: {answered(recording)}"
+    return _shown(ask, recording), f"GET /openapi.json: {answered(recording)}"
 
 
 async def _version(ask: Findings) -> Finding:
     recording = await ask.get("/version")
-    return recording.status not in UNKNOWN, f"GET /version: {answered(recording)}"
+    return _shown(ask, recording), f"GET /version: {answered(recording)}"
+
+
+def _shown(ask: Findings, recording: Recording) -> bool:
+    """Whether a page is for clients: vLLM keeps none of these from anybody, what stands in front may."""
+    kept = ask.args is None and recording.status in (401, 403)
+    return not kept and recording.status not in UNKNOWN
 
 
 async def _auth(ask: Findings) -> Finding:

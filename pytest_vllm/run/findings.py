@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.declare.capabilities import OWN, every_capability
 from pytest_vllm.declare.raised import raised_at
 from pytest_vllm.run.heldup import TRIES, held_for
+from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request, Undecided
 from pytest_vllm.wire.server import Capability, Server
 
@@ -25,6 +26,8 @@ TRIAL_SECONDS = 120.0
 FACT_SECONDS = 20.0
 #: Seconds for one trial of a server that ran before: it has compiled what it has to.
 ATTACHED_SECONDS = 40.0
+#: The same for what is asked of it once the time of the first trials has passed without an answer.
+AGAIN_SECONDS = 6.0
 
 TRIAL = "trial request"
 NO_ANSWER = f"{TRIAL}: no answer"
@@ -39,6 +42,9 @@ _BY_ID = '"token_id:'
 #: The first log probability of an answer, where it is above zero.
 _SCORE = re.compile(r'"(?:logprob|token_logprobs)":\s*\[?\s*(\d+\.?\d*)')
 UNKNOWN = (404, 405, 501)
+#: So many scrapes at once show whether one server answers, by when its process started.
+TURNS = 4
+_STARTED = re.compile(r"(?m)^process_start_time_seconds (\S+)")
 _LACKS = re.compile(
     r"not support|unsupported|not enabled|chat template|does not have|no such|--enable|not found|multimodal",
     re.IGNORECASE,
@@ -67,6 +73,8 @@ class Findings:
         #: Seconds for a trial, and what became of each.
         self.patience = TRIAL_SECONDS if server.kind.starts else ATTACHED_SECONDS
         self.answers: list[Recording] = []
+        self._began = 0.0
+        self._given_up = False
 
     async def all(self) -> dict[str, Capability]:
         """Every capability: the bundled ones in the order of their list, then the project's own."""
@@ -81,15 +89,39 @@ class Findings:
     async def get(self, path: str, *, key: bool = True) -> Recording:
         """A GET, with the API key or without."""
         headers: dict[str, str | None] = {} if key else {"authorization": None}
-        request = Request("GET", path, headers=headers, timeout=FACT_SECONDS, expect=None)
+        patience = AGAIN_SECONDS if self._mute else FACT_SECONDS
+        request = Request("GET", path, headers=headers, timeout=patience, expect=None)
         found: Recording = await self._once((path, key), self.send(f"probe GET {path}", request))
         return found
+
+    async def by_turns(self) -> str:
+        """Whether several servers answer by turns, in words: what one counts says nothing of the others.
+
+        Only one that ran before can be several. Asked at once, each scrape has a connection of its own.
+        """
+        if self.server.kind.starts:
+            return ""
+        started: set[str] = await self._once("by turns", self._started())
+        return f"{len(started)} servers answer by turns at one URL" if len(started) > 1 else ""
+
+    async def _started(self) -> set[str]:
+        request = Request("GET", "/metrics", timeout=FACT_SECONDS, expect=None)
+        scraped = await asyncio.gather(*[self.send("probe GET /metrics", request) for _ in range(TURNS)])
+        told = [_STARTED.search(one.text) for one in scraped if one.status == 200]
+        return {found[1] for found in told if found}
 
     async def trial(self, path: str, body: Mapping[str, Any], **more: Any) -> Recording:
         """A tiny request of the real kind."""
         built = self.server.post(path, body, expect=None)
-        request = Request("POST", path, json=built.json, timeout=self.patience, expect=None, **more)
+        self._began = self._began or time.perf_counter()
+        mute = self._mute
+        patience = AGAIN_SECONDS if mute else self.patience
+        request = Request("POST", path, json=built.json, timeout=patience, expect=None, **more)
+        if self._given_up:
+            words = "not sent: nothing that this server answered so far could be read"
+            return Recording(path, request, error=words, failure=Failure.NOT_SENT)
         answer = await self.send(f"probe POST {path}", request)
+        self._given_up = mute and not _read(answer)
         self.answers.append(answer)
         self._names_by_id = self._names_by_id or _BY_ID in answer.text
         self._logits = self._logits or any(float(value) > 1 for value in _SCORE.findall(answer.text))
@@ -110,6 +142,13 @@ class Findings:
         return self._logits
 
     @property
+    def _mute(self) -> bool:
+        """Whether the first trials of a server that ran before had their time, and none was answered."""
+        served = [one for one in self.answers if one.status == 200 and one.request.path != "/tokenize"]
+        waited = bool(self._began) and time.perf_counter() - self._began >= self.patience
+        return waited and not self.server.kind.starts and not any(map(_read, served))
+
+    @property
     def hung(self) -> list[Recording]:
         """The trials that were given up, whole answers or streams, where none of that kind came."""
         found: list[Recording] = []
@@ -117,7 +156,7 @@ class Findings:
             kind = [one for one in self.answers if one.request.streams is streams]
             worked = [one for one in kind if one.request.path != "/tokenize"]
             late = [one for one in worked if one.late]
-            if not any(one.status == 200 and one not in late for one in worked):
+            if not any(one.status == 200 and one not in late and _read(one) for one in worked):
                 found += late
         return found
 
@@ -134,7 +173,8 @@ class Findings:
 
     async def has_route(self, path: str) -> Finding:
         """Whether a route exists. No route of vLLM takes PUT: one that exists answers 405, no more."""
-        request = Request("PUT", path, timeout=FACT_SECONDS, expect=None)
+        patience = AGAIN_SECONDS if self._mute else FACT_SECONDS
+        request = Request("PUT", path, timeout=patience, expect=None)
         recording = await self.send(f"probe PUT {path}", request)
         return recording.status not in (404, None), f"PUT {path}: {answered(recording)}"
 
@@ -186,6 +226,16 @@ class Findings:
         else:
             self._asked[name] = asyncio.create_task(asking)
         return await self._asked[name]
+
+
+def _read(answer: Recording) -> bool:
+    """Whether a client can read it: JSON, or a stream, that is not packed in a way nobody asked for."""
+    if answer.header("content-encoding") not in ("", "identity"):
+        return False
+    try:
+        return answer.request.streams or answer.json is not None
+    except Undecided:
+        return False
 
 
 def answered(recording: Recording) -> str:

@@ -25,6 +25,8 @@ ROUTES = {
     "/v1/score": "score",
     "/classify": "classify",
     "/v1/audio/transcriptions": "transcription",
+    "/tokenize": "tokenize",
+    "/detokenize": "tokenize",
 }
 
 
@@ -35,10 +37,10 @@ def needs_of(request: Request) -> tuple[str, ...]:
     """
     path, body = request.path.partition("?")[0], request.json
     route = ROUTES.get(path)
-    if path == "/tokenize" and isinstance(body, dict) and "messages" in body:
-        route = "chat"  # it is the chat template that is asked
     if route is None or request.method != "POST":
         return ()
+    if path == "/tokenize" and isinstance(body, dict) and "messages" in body:
+        return (route, "chat")  # it is the chat template that is asked
     fields = _fields(body) if request.expect == 200 and isinstance(body, dict) else ()
     return (route, *fields)
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_vllm.wire.endless import most_events
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_vllm.run.plan import Planned
     from pytest_vllm.wire.recording import Request
+
+#: So many of the shortest streams of a route come before all else: whether its streams end is known soon.
+TASTES = 3
+
+
+def kind_of(request: Request) -> tuple[str, bool]:
+    """What ends, or does not, like this request's answer: the route, and whether it streams."""
+    return request.path.partition("?")[0], request.streams
 
 
 def stages(
@@ -40,7 +51,8 @@ def stages(
 class Queue:
     """What may be sent now: the longest chains first, then what generates most. The plan is in order.
 
-    What is to be spread comes between the others, in proportion.
+    What is to be spread comes between the others, in proportion. Short streams come first, a few of each
+    route, and as long as it is doubted that its streams end.
     """
 
     def __init__(self, plan: Sequence[Planned]) -> None:
@@ -52,6 +64,7 @@ class Queue:
         self._spread: list[tuple[Planned, Request]] = []
         self._share = sum(planned.spec.spread for planned in plan) / max(1, len(plan))
         self._sent = self._sent_spread = 0
+        self._tasted: Counter[tuple[str, bool]] = Counter()
 
     def __bool__(self) -> bool:
         """Whether anything may be sent."""
@@ -74,14 +87,39 @@ class Queue:
         key = planned.key
         heapq.heappush(self._ready, (-self._rank[key], -tokens, self._place[key], planned, request))
 
-    def pop(self) -> tuple[Planned, Request]:
-        """Take the exchange to send next."""
+    def pop(self, doubted: Callable[[Request], bool] = lambda _: False) -> tuple[Planned, Request]:
+        """Take the exchange to send next.
+
+        Args:
+            doubted: whether no answer of a request's kind has ended yet, and some did not.
+        """
+        if short := self._short(doubted):
+            return short
         due = self._sent_spread < self._share * (self._sent + 1)
         self._sent += 1
         if self._spread and (due or not self._ready):
             self._sent_spread += 1
             return self._spread.pop(0)
         *_, planned, request = heapq.heappop(self._ready)
+        return planned, request
+
+    def _short(self, doubted: Callable[[Request], bool]) -> tuple[Planned, Request] | None:
+        """The shortest stream of a route that is still to be tasted, or doubted; None for none."""
+        wanted = [
+            (most, one)
+            for one in self._ready
+            if (most := most_events(one[-1])) is not None
+            and one[-1].abort_after is None
+            and (self._tasted[kind_of(one[-1])] < TASTES or doubted(one[-1]))
+        ]
+        if not wanted:
+            return None
+        _, found = min(wanted, key=lambda pair: (pair[0], pair[1][:3]))
+        self._ready.remove(found)
+        heapq.heapify(self._ready)
+        *_, planned, request = found
+        self._sent += 1
+        self._tasted[kind_of(request)] += 1
         return planned, request
 
 

@@ -163,7 +163,7 @@ def _hanging(trials: list[Recording], health: Recording, url: str) -> BootError:
     """A server that takes requests and answers none is not worth an hour of time limits."""
     shown = [f"{one.request.method} {one.request.path}: {one.error}" for one in trials[:3]]
     streams = all(one.request.streams for one in trials)
-    what = "no stream of a few tokens ended" if streams else "no trial request was answered"
+    what = "no stream of a few tokens ended" if streams else "no trial request got an answer to be read"
     return BootError(
         f"the server at {url} hangs: {what}",
         evidence=(f"GET /health: {health.status or health.error}", *shown),

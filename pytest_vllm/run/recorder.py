@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_vllm.declare.raised import raised_at
 from pytest_vllm.run.aside import Scribe
+from pytest_vllm.run.ends import Ends
 from pytest_vllm.run.heldup import TRIES, broke, busy, held_for, repeatable, undone, usable
 from pytest_vllm.run.lag import Lag
 from pytest_vllm.run.needs import unmet
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     Ask = Callable[[Planned, Request], Awaitable[Recording]]
 
 UNSENT = Request("", "")
-OK = 200
-#: So many answers of a kind that do not end, with none that does, and no more of it are asked for.
-ENDLESS = 3
 
 
 async def record_all(
@@ -86,6 +83,7 @@ async def record_all(
         scraper=scraper or Scraper(client),
         sizes=Sizes(server, client),
         vigil=Vigil(server, client, died, max(1, concurrency), patience or Patience(), told=told),
+        ends=Ends(len(plan)),
         total=len(plan),
         concurrency=max(1, concurrency),
     )
@@ -118,6 +116,7 @@ class _Recorder:
     scraper: Scraper
     sizes: Sizes
     vigil: Vigil
+    ends: Ends
     total: int
     concurrency: int
     first_scrape: str | None = None
@@ -133,8 +132,6 @@ class _Recorder:
     _not_idle: list[str] = field(default_factory=list)
     #: Whether an exchange was not read to its end: the server may still be busy with it.
     _broken_off: bool = False
-    #: How many answers of a kind were begun and not ended in time, while none of it was whole.
-    _endless: Counter[tuple[str, bool]] = field(default_factory=Counter)
 
     @property
     def stopped(self) -> str:
@@ -149,7 +146,7 @@ class _Recorder:
         try:
             while queue or running:
                 while queue and len(running) < self.concurrency:
-                    planned, request = queue.pop()
+                    planned, request = queue.pop(self.ends.doubted)
                     task = asyncio.create_task(self._unheld(planned, request, self._send))
                     running[task] = planned
                 for task in await self._finished(watching):
@@ -283,11 +280,7 @@ class _Recorder:
             aggregate_rate=aggregate_rate([self._spans[p.key] for p in together if p.key in self._spans]),
             not_idle=tuple(self._not_idle),
             stopped=self.stopped,
-            unended=tuple(
-                self._unended(path, streams=True)
-                for (path, streams), count in sorted(self._endless.items())
-                if streams and count >= ENDLESS
-            ),
+            unended=self.ends.streams(),
             stills=tuple(one.text for one in self.vigil.stills),
         )
 
@@ -324,7 +317,7 @@ class _Recorder:
 
     async def _send(self, planned: Planned, request: Request) -> Recording:
         unsent = Recording(planned.key, self.client.redactor.request(request), sent=time.time())
-        if why := self.stopped or self._without_end(request):
+        if why := self.stopped or self.ends.why_not(request):
             return unsent.with_response(error=f"not sent: {why}", failure=Failure.STOPPED)
         start = time.perf_counter()
         try:
@@ -334,37 +327,19 @@ class _Recorder:
             if not planned.spec.alone and (size := await self._too_big(planned, request)):
                 return self._unfit(planned, size, request)
             start = time.perf_counter()
-            recording = await self.sizes.taken(planned.key, request)
+            with self.ends.awaited(request):
+                recording = await self.sizes.taken(planned.key, request)
             end = time.perf_counter()
             size = "" if planned.spec.anyway else await self.sizes.refused(recording)
         except asyncio.CancelledError:
-            if not self.stopped:
+            if not (cut := self.stopped or self.ends.why_not(request)):
                 raise
             taken = time.perf_counter() - start
-            why = f"given up: {self.stopped}"
+            why = f"given up: {cut}"
             return unsent.with_response(error=why, failure=Failure.GIVEN_UP, seconds=round(taken, 6))
         self._spans[planned.key] = Span(start, end, generated_tokens(recording))
-        self._ended(recording)
+        self.ends.saw(recording)
         return recording.with_response(status=None, error=size, failure=Failure.UNFIT) if size else recording
-
-    def _ended(self, recording: Recording) -> None:
-        """Count the answers that began and did not end; one that did shows that its kind does."""
-        kind, failure = _kind(recording.request), recording.failure
-        if recording.status != OK or recording.aborted:
-            return
-        if failure is None:
-            self._endless[kind] = -self.total
-        elif failure is Failure.PROTOCOL or (failure.slow and recording.request.timeout is None):
-            self._endless[kind] += 1
-
-    def _without_end(self, request: Request) -> str:
-        """Why no more answers of a kind are waited for; empty while they are."""
-        path, streams = kind = _kind(request)
-        return self._unended(path, streams=streams) if self._endless[kind] >= ENDLESS else ""
-
-    def _unended(self, path: str, *, streams: bool) -> str:
-        which = f"{self._endless[path, streams]} {'streams' if streams else 'answers'}"
-        return f"{which} of {path} began and did not end as they should, and none did"
 
     async def _too_big(self, planned: Planned, request: Request) -> str:
         """Why a request is not sent to a server of this size; empty when it is."""
@@ -393,7 +368,3 @@ class _Recorder:
             self.on_done(planned, recording, done, self.total)
 
         self.scribe.give(write)
-
-
-def _kind(request: Request) -> tuple[str, bool]:
-    return request.path.partition("?")[0], request.streams

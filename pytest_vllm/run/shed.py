@@ -1,8 +1,8 @@
 """Requests that a server turns away because of what it has in hand: it sheds load, as it was told to.
 
 vLLM does from `--max-num-queued-reqs` and `--max-num-queued-tokens` on, gateways do by rate limits. What is
-turned away is asked again a little later. A request for several answers at once may be more than such a
-server ever takes.
+turned away is asked again a little later, and so is what names the time to come again (`Retry-After`).
+A request for several answers at once may be more than such a server ever takes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ WAITS = (0.3, 1.0, 3.0, 6.0)
 HOPELESS = 6
 #: How such a refusal is worded; it is no longer than this.
 _WORDS = re.compile(
-    r"currently busy|backlog limit|too many requests|rate.?limit|overloaded|over capacity", re.IGNORECASE
+    r"currently busy|backlog limit|too many requests|rate.?limit|overloaded|over capacity"
+    r"|temporarily unavailable",
+    re.IGNORECASE,
 )
 _SHORT = 4096
 
@@ -59,7 +61,7 @@ class Shedding:
         if recording.status == OK and not (recording.request.streams and '"error"' in recording.text):
             return False
         meant = recording.status != OK and recording.request.expect == recording.status
-        return not meant and bool(_WORDS.search(recording.text))
+        return not meant and bool(recording.header("retry-after") or _WORDS.search(recording.text))
 
     def ended(self, recording: Recording) -> str:
         """What is to be said of a request that was asked again; empty for one that is judged as it is."""

@@ -9,9 +9,9 @@ from itertools import count
 class Ids:
     """A counter turned into hexadecimal text."""
 
-    def __init__(self, seed: int) -> None:
-        """Ids depend on the seed and on how many were made before."""
-        self._seed = seed
+    def __init__(self, seed: int, replica: str = "") -> None:
+        """Ids depend on the seed, on how many were made before, and on which of several servers this is."""
+        self._seed = f"{seed}{replica}"
         self._numbers = count(1)
 
     def hex(self, size: int = 16) -> str:

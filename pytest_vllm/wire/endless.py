@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 #: Seconds after `[DONE]` from which anything that comes is no part of the same answer.
 AFTER_DONE = 1.0
 #: Events beside one for each token: of a choice (its role, its end), and of the stream (usage, errors).
-EACH_CHOICE, EACH_STREAM = 8, 16
+EACH_CHOICE, EACH_STREAM = 4, 8
 DONE, DATA = b"data: [DONE]", b"data:"
 #: Routes whose streams have one event for a token at most, where no tools are offered.
 ROUTES = ("/v1/chat/completions", "/v1/completions")

@@ -112,6 +112,12 @@ class Recording:
         """The first response header of that name, empty when absent."""
         return next((value for key, value in self.headers if key == name.lower()), "")
 
+    @property
+    def renamed(self) -> bool:
+        """Whether its request got another name on the way: its `X-Request-Id` came back as another one."""
+        sent, told = self.request.headers.get("X-Request-Id"), self.header("x-request-id")
+        return bool(sent and told) and sent != told
+
     @cached_property
     def json(self) -> Any:
         """The body as JSON of any status. Raises Undecided when there is none.

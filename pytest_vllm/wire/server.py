@@ -10,7 +10,7 @@ from pytest_vllm.facts.launchers import LAUNCHERS, LauncherKind
 from pytest_vllm.facts.reach import request_fields
 from pytest_vllm.facts.version import version_of
 from pytest_vllm.wire.policy import Access
-from pytest_vllm.wire.recording import Request
+from pytest_vllm.wire.recording import Recording, Request, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,6 +98,16 @@ class Server:
     def api_only(self) -> bool:
         """Whether something in front passes on the API alone: no health, version or metrics beside `/v1`."""
         return not self.kind.starts and not self.can("version")
+
+    def kept(self, answer: Recording) -> bool:
+        """Whether something in front keeps a page beside the API from clients: no vLLM refuses like that."""
+        if self.kind.starts or answer.status not in (401, 403, 404) or answer.request.path.startswith("/v1/"):
+            return False
+        try:
+            said = answer.json
+        except Undecided:
+            return True
+        return not (isinstance(said, dict) and said.keys() & {"detail", "error"})
 
     def at_least(self, version: str) -> bool:
         """Whether the server runs that vLLM version or a newer one; an unknown one counts as the newest."""

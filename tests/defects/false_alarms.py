@@ -16,6 +16,7 @@ import argparse
 import os
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,13 @@ from pytest_vllm.profile.model import Profile, RecordPart, Secret, ServerPart
 from tests.defects.false_alarms_drawing import Draw, draw, each_alone
 from tests.defects.judging import ROOT, judge_all
 from tests.defects.matrix import recorded_only, suites
+from tests.defects.middlemen import MIDDLEMEN, between
 from tests.defects.recording import opened
 from tests.defects.room import own_pool, room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
 #: Healthy servers at once: more would be slow for lack of processor time, and be asked why.
 WORKERS = 2
@@ -90,10 +93,9 @@ def run(drawn: Draw) -> Alarm:
     profile = profile_of(drawn)
     with room(f"healthy-{drawn.version}") as folder:
         try:
-            with opened(folder / "first", profile, items) as first:
-                again = attached(profile, first.server.url)
-                with opened(folder / "second", again, items) as second:
-                    pass
+            with opened(folder / "first", profile, items) as first, ExitStack() as stack:
+                url = _in_front(stack, folder, drawn, profile, first.server.url)
+                second = stack.enter_context(opened(folder / "second", attached(profile, url), items))
         except BootError as error:
             return Alarm(drawn, (f"boot: {error.what} {' '.join(error.evidence)}",), ())
         results = [("1st", judge_all(checks, first)), ("2nd", judge_all(checks, second))]
@@ -108,6 +110,20 @@ def run(drawn: Draw) -> Alarm:
     }
     held = min(sum(row.verdict is Verdict.PASS for row in rows) for _, rows in results)
     return Alarm(drawn, found[Verdict.FAIL], found[Verdict.UNDECIDED], held, time.monotonic() - started)
+
+
+def _in_front(stack: ExitStack, folder: Path, drawn: Draw, profile: Profile, url: str) -> str:
+    """Where clients find the server: itself, or what stands in front of it, with others like it behind."""
+    if not drawn.between:
+        return url
+    others = range(1, MIDDLEMEN[drawn.between].replicas)
+    urls = []
+    for one in others:
+        env = {**profile.server.env, "SIM_REPLICA": f"-{one}"}
+        server = profile.server.model_copy(update={"env": env})
+        beside = profile.model_copy(update={"server": server})
+        urls.append(stack.enter_context(opened(folder / f"beside-{one}", beside, ())).server.url)
+    return stack.enter_context(between(drawn.between, [url, *urls]))
 
 
 def run_all(

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import facts
 from pytest_vllm.sim.arguments import known_flags
+from pytest_vllm.sim.habits import HABITS, VARIABLE
 from pytest_vllm.sim.parsers.formats import FORMATS
 from pytest_vllm.sim.versions import Version, parsers
+from tests.defects.middlemen import MIDDLEMEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,6 +39,7 @@ class Option:
         model: the model file that it takes; empty for any.
         keyed: whether requests need a key.
         only: what the model has to do for it: generate, chat, think, pool; empty for any.
+        between: what stands in front of it once it runs; empty for nothing.
     """
 
     args: Mapping[str, Any] = field(default_factory=dict)
@@ -44,6 +47,7 @@ class Option:
     model: str = ""
     keyed: bool = False
     only: str = ""
+    between: str = ""
 
 
 def _each(name: str, *values: Any, only: str = "") -> list[Option]:
@@ -55,6 +59,7 @@ MODELS = {
     "sim-model": {GENERATES, CHATS, THINKS},
     "sim-base": {GENERATES},
     "sim-listen": {GENERATES, CHATS},
+    "sim-transcribe": set(),
     **{name: {POOLS} for name in ("sim-embed", "sim-rerank", "sim-classify", "sim-late", "sim-reward")},
 }
 #: The simulated models are made for 32768 tokens.
@@ -150,6 +155,36 @@ DIMENSIONS: dict[str, list[Option]] = {
     ],
     "scores": _each("logprobs-mode", "raw_logits", "processed_logprobs", only=GENERATES),
     "cache": _each("num-gpu-blocks-override", 600, 2100, 4000, only=GENERATES),
+    "engine": [
+        *_each("async-scheduling", True, False),
+        *_each("enable-sleep-mode", True),
+        *_each("dtype", "float32"),
+        *_each("gpu-memory-utilization", 0.5),
+        *_each("disable-cascade-attn", True),
+        Option({"kv-events-config": {"enable_kv_cache_events": True, "publisher": "null"}}, only=GENERATES),
+        Option({"structured-outputs-config": {"backend": "xgrammar"}}, only=GENERATES),
+    ],
+    "told": [
+        *_each("enable-mfu-metrics", True),
+        *_each("enable-per-request-metrics", True),
+        *_each("kv-cache-metrics", True),
+        *_each("disable-uvicorn-access-log", True),
+        *_each("enable-tokenizer-info-endpoint", True),
+        Option({"enable-log-requests": True, "enable-log-outputs": True}),
+    ],
+    "takes": [
+        Option({"allowed-origins": ["https://house.example"]}),
+        *_each("enable-prompt-embeds", True, only=GENERATES),
+        Option({"limit-mm-per-prompt": {"image": 0}}, only=GENERATES),
+        *_each("api-server-count", 2),
+        Option({**LORA, "max-loras": 1}, only=GENERATES),
+        Option(
+            {"override-generation-config": {"temperature": 0.7, "top_k": 20, "repetition_penalty": 1.05}},
+            only=GENERATES,
+        ),
+    ],
+    "habits": [Option({}, {VARIABLE: name}, only=THINKS if name == "thinks" else CHATS) for name in HABITS],
+    "between": [Option(between=name) for name in MIDDLEMEN],
 }
 #: Tokens of a block of the simulator unless it is told otherwise, and of its context.
 BLOCK, CONTEXT = 16, 4096
@@ -166,6 +201,7 @@ class Draw:
         args: its serve arguments.
         env: its variables.
         keyed: whether requests need a key.
+        between: what stands in front of it the second time; empty for nothing.
     """
 
     seed: int
@@ -174,6 +210,7 @@ class Draw:
     args: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     keyed: bool = False
+    between: str = ""
 
     def __str__(self) -> str:
         """One line that says all of it."""
@@ -182,7 +219,8 @@ class Draw:
             for name, value in self.args.items()
         ]
         words += [f"{name}={value}" for name, value in self.env.items()]
-        return f"seed {self.seed}: {self.version} {self.model} {' '.join(words)}{' key' * self.keyed}"
+        words += ["key"] * self.keyed + [f"behind {self.between}"] * bool(self.between)
+        return f"seed {self.seed}: {self.version} {self.model} {' '.join(words)}"
 
 
 def versions() -> list[str]:
@@ -195,7 +233,7 @@ def draw(seed: int, version: str = "") -> Draw:
     """The server of a seed: as that version, or as one drawn."""
     chance = random.Random(seed)  # noqa: S311 - a sample, no secret
     version = version or chance.choice(versions())
-    model, keyed = "sim-model", False
+    model, keyed, between = "sim-model", False, ""
     args: dict[str, Any] = {}
     env: dict[str, str] = {}
     for options in DIMENSIONS.values():
@@ -205,9 +243,10 @@ def draw(seed: int, version: str = "") -> Draw:
             continue
         option = fitting[int(picked * len(fitting))]
         model, keyed = option.model or model, option.keyed or keyed
+        between = option.between or between
         args |= option.args
         env |= option.env
-    return Draw(seed, version, model, _consistent(args), env, keyed)
+    return Draw(seed, version, model, _consistent(args), env, keyed, between)
 
 
 def fits(option: Option, version: str, does: set[str]) -> bool:
@@ -250,4 +289,4 @@ def each_alone(version: str, *names: str) -> Iterator[Draw]:
         for option in DIMENSIONS[name]:
             model = option.model or "sim-model"
             if fits(option, version, MODELS[model]):
-                yield Draw(0, version, model, dict(option.args), option.env, option.keyed)
+                yield Draw(0, version, model, dict(option.args), option.env, option.keyed, option.between)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim import habits
 from pytest_vllm.sim.api.chatchunks import ChatChunks, chat_logprobs
 from pytest_vllm.sim.api.generate import Generation, check_alive, check_model
 from pytest_vllm.sim.api.history import instructed, plain
@@ -188,14 +189,17 @@ def prompt_of(server: Server, body: Body) -> str:
     tools = body.get("tools")
     if body.get("tool_choice") == "none" and settings.args.get("exclude_tools_when_tool_choice_none"):
         tools = None
-    return render(
-        instructed([plain(message, settings) for message in messages], settings),
+    given_on = instructed([plain(message, settings) for message in messages], settings)
+    habits.checked(settings.environ, given_on)
+    text = render(
+        given_on,
         tools,
         ask=body.get("add_generation_prompt", True),
         continued=bool(body.get("continue_final_message")),
         thinking=_template_thinking(server, body),
         prefilled_think=settings.reasoning_parser == "deepseek_r1",
     )
+    return habits.begun(settings.environ, text)
 
 
 def _template_thinking(server: Server, body: Body) -> bool | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim import habits
 from pytest_vllm.sim.api.history import plain
 from pytest_vllm.sim.generation import Output, produce
 from pytest_vllm.sim.parsers.formats import dumps, format_of
@@ -51,6 +53,8 @@ def thinks(server: Server, body: Body) -> bool:
     if "messages" not in body or settings.thinking == "none":
         return False
     if settings.reasoning_parser == "deepseek_r1":
+        return True
+    if habits.has(settings.environ, habits.THINKS):
         return True
     by_name = "on" if settings.reasoning_parser or _THINKERS.search(settings.model) else "off"
     wanted = thinking_of(server, body)
@@ -117,6 +121,7 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
         return [server.hooks.run("output", output, body) for output in said]
     turn.seed = f"{server.settings.seed}/{digest}"
     turn = server.hooks.run("turn", turn, body)
+    talks_on = habits.has(server.settings.environ, habits.TALKS_ON)
     outputs = []
     for number in range(sampling.n):
         turn.variant = number if sampling.beams else 0 if greedy else base + number
@@ -133,7 +138,9 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
             answer = Answer("".join(turn.rng.choice("#?~!^ ") for _ in range(40)))
         answer = server.hooks.run("answer", answer, turn)
         raw = server.hooks.run("raw", raw_text(server, turn, answer), turn)
-        output = produce(raw, lambda: filler(turn), sampling, server.tokens)
+        on = talks_on and not (turn.constraint or answer.calls)
+        asked_for = replace(sampling, ignore_eos=True) if on else sampling
+        output = produce(raw, lambda: filler(turn), asked_for, server.tokens)
         outputs.append(server.hooks.run("output", output, body))
     return outputs
 

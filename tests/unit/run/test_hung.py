@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_vllm.run.findings import ATTACHED_SECONDS, TRIAL_SECONDS, Findings
+from pytest_vllm.run.findings import AGAIN_SECONDS, ATTACHED_SECONDS, TRIAL_SECONDS, Findings
 from pytest_vllm.run.lag import Lag
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request
@@ -30,7 +31,8 @@ def trial(*, stream: bool = False, path: str = CHAT, **response: Any) -> Recordi
 
 
 LATE: dict[str, Any] = {"failure": Failure.TIMEOUT_FIRST_BYTE}
-GOOD: dict[str, Any] = {"status": 200}
+GOOD: dict[str, Any] = {"status": 200, "chunks": ((0.1, b"{}"),)}
+PACKED: dict[str, Any] = {**GOOD, "headers": (("content-encoding", "gzip"),)}
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,8 @@ GOOD: dict[str, Any] = {"status": 200}
     [
         ([trial(**LATE), trial(**LATE)], 2),
         ([trial(**LATE), trial(**GOOD)], 0),
+        ([trial(**LATE), trial(**PACKED)], 1),
+        ([trial(**LATE), trial(status=200)], 1),
         ([trial(**LATE), trial(path="/tokenize", **GOOD)], 1),
         ([trial(**LATE), trial(status=404)], 1),
         ([trial(**GOOD), trial(stream=True, status=200, failure=Failure.TIMEOUT_TOTAL)], 1),
@@ -49,6 +53,22 @@ GOOD: dict[str, Any] = {"status": 200}
 def test_what_hangs(answers: list[Recording], hung: int) -> None:
     """One answer of a kind shows that this kind works; a refusal or an answer without an engine does not."""
     assert len(findings("attach", *answers).hung) == hung
+
+
+def test_what_nobody_can_read_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = findings("attach", trial(**PACKED))
+    monkeypatch.setattr(found, "patience", 0.0)
+    sent: list[float | None] = []
+
+    async def send(key: str, request: Request) -> Recording:
+        sent.append(request.timeout)
+        return Recording(key, request, **LATE)
+
+    monkeypatch.setattr(found, "send", send)
+    answers = [asyncio.run(found.chat()) for _ in range(3)]
+
+    assert sent == [AGAIN_SECONDS]
+    assert [one.failure for one in answers[1:]] == [Failure.NOT_SENT] * 2
 
 
 def test_a_server_that_is_found_running_has_less_time() -> None:

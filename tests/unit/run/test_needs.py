@@ -28,8 +28,8 @@ def server(**can: bool) -> Server:
         ),
         ("/v1/completions", {"prompt": "Hi"}, ("completions",)),
         ("/v2/rerank", {"query": "Hi", "documents": []}, ("rerank",)),
-        ("/tokenize", {"messages": []}, ("chat",)),
-        ("/tokenize", {"prompt": "Hi"}, ()),
+        ("/tokenize", {"messages": []}, ("tokenize", "chat")),
+        ("/tokenize", {"prompt": "Hi"}, ("tokenize",)),
         ("/health", {}, ()),
     ],
 )

@@ -53,6 +53,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (QUEUED, "sim", BUSY, 3),
         ({}, "attach", "429 Too Many Requests", 3),
+        ({}, "attach", "<h1>503 Service Temporarily Unavailable</h1>", 3),
         ({}, "sim", BUSY, 1),
         (QUEUED, "sim", "Internal error", 1),
     ],

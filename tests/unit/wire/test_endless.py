@@ -49,7 +49,7 @@ def test_no_more_of_them_are_asked_for(tmp_path: Path) -> None:
     chats = Counter(run.store.get(f"chat-{number}").failure for number in range(10))
 
     assert 3 <= chats[Failure.TIMEOUT_TOTAL] <= 4
-    assert chats[Failure.STOPPED] == 10 - chats[Failure.TIMEOUT_TOTAL]
+    assert chats[Failure.STOPPED] + chats[Failure.GIVEN_UP] == 10 - chats[Failure.TIMEOUT_TOTAL]
     assert {run.store.get(f"plain-{number}").failure for number in range(10)} == {None}
     words = {error for error in run.errors.values() if error.startswith("not sent")}
     assert words <= {
@@ -58,6 +58,28 @@ def test_no_more_of_them_are_asked_for(tmp_path: Path) -> None:
     }
     assert run.report is not None
     assert not run.report.stopped
+
+
+def test_the_shortest_are_tasted_first_and_the_rest_is_given_up(tmp_path: Path) -> None:
+    """A stream that goes past what was asked for shows itself soon where little was asked for."""
+    run = Run(tmp_path)
+
+    async def handler(call: Call) -> None:
+        await call.stream(*[TOKEN] * 30, end=False)
+        await call.closed_by_client()
+
+    def lengths(one: Planned, _done: Mapping[str, Recording]) -> Request:
+        tokens = 2 if one.key.startswith("short") else 4000
+        return Request("POST", CHAT, json={"stream": True, "max_tokens": tokens})
+
+    plan = [planned(f"{name}-{number}") for number in range(3) for name in ("a-long", "short")]
+    run(plan, handler, concurrency=4, exchange=60, build=lengths)
+
+    assert {run.store.get(f"short-{number}").failure for number in range(3)} == {Failure.PROTOCOL}
+    assert {run.store.get(f"a-long-{number}").failure for number in range(3)} == {
+        Failure.GIVEN_UP,
+        Failure.STOPPED,
+    }
 
 
 def test_where_one_has_ended_the_others_may_be_long(tmp_path: Path) -> None:
