@@ -1,4 +1,4 @@
-"""What of a server that had started is no fault of it: a stop that was asked for, requests that it refused."""
+"""What of a server that had started is no fault of its own: a stop that was asked for, refused requests."""
 
 from __future__ import annotations
 

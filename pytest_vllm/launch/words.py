@@ -25,7 +25,8 @@ _HEALED = re.compile(
     r"|will be (?:used|ignored|disabled)|extreme caution|\bretrying \d+ of \d+|Error retrieving safetensors"
 )
 _WARNING = re.compile(
-    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^(?:\S+ ){0,3}\s*\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ |^Failed to import from |\b\w*Warning: "
+    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^(?:\S+ ){0,3}\s*\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ "
+    r"|^Failed to import from |\b\w*Warning: "
     r"|No CUDA runtime is found, using |thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+"
     r"|Error retrieving safetensors|\bThis container was built for NVIDIA Driver Release\b"
 )
