@@ -112,7 +112,7 @@ def _fault_of(one: Raised, phase: str) -> tuple[Raised, Cause] | None:
         return None
     if any(_CLIENT.search(frame) for frame in one.frames[-3:]) or _is_elsewhere(one):
         return None
-    if is_request(one, phase) or _is_a_persons(one):
+    if is_request(one, phase) or is_a_persons(one):
         return None
     return _named(one, phase)
 
@@ -134,7 +134,7 @@ def is_request(one: Raised, phase: str) -> bool:
     return phase == STARTED and (one.process.startswith("APIServer") or _of_a_request(one))
 
 
-def _is_a_persons(one: Raised) -> bool:
+def is_a_persons(one: Raised) -> bool:
     """Whether nothing shows that vLLM has to do with an error: neither its process nor a frame of it."""
     ours = (raiser((frame,)) in {VLLM, PLUGIN} or generated(frame) for frame in one.frames)
     return not (one.process or one.signed) and not any(ours)

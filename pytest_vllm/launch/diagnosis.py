@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.launch.asked import without_answers
 from pytest_vllm.launch.diagnose import by_status, cause_of, phase_of
 from pytest_vllm.launch.frontend import is_front_end_calm
 from pytest_vllm.launch.knownfaults import known_in
@@ -135,7 +136,8 @@ def _read(lines: Sequence[str], ended: Exit | None, *, hung: bool | None) -> Dia
     begin, known = max(started, tried), known_in(texts)
     phase = phase_of(texts[tried:] if tried >= started else texts)
     begin = _served_on(texts, begin) if phase == STARTED else begin
-    late = ["" if number < begin else text for number, text in enumerate(texts)]
+    late: Sequence[str] = ["" if number < begin else text for number, text in enumerate(texts)]
+    late = without_answers(late) if phase == STARTED else late
     ends = next((text for text in reversed(late) if text and not is_front_end_calm(text)), "")
     stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and _WAITS not in ends)
     stands = hung or (hung is None and stalled and not _troubled(late))

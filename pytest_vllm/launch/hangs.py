@@ -21,8 +21,11 @@ _CUT = 3
 _TOGETHER = "collective-hang"
 _SIZE = re.compile(r"\bworld[_ ]size[= ](\d+)|\bn[rR]anks (\d+)")
 _TALKS = re.compile(r"[NRH]CCL|\bc10d\b|[Gg]loo|ProcessGroup|placement group|^\(\w+ pid=")
-#: Where something failed nothing hangs.
-_FAILS = re.compile(r"(?:Error|Exception)\b|\b[Ff]ailed\b|\bNo such file\b|\bnot found\b|\babort(?:ed|ing)\b")
+#: Where something failed, or Python ended, nothing hangs.
+_FAILS = re.compile(
+    r"(?:Error|Exception)\b|\bbefore program exit\b|\b[Ff]ailed\b|\bNo such file\b"
+    r"|\bnot found\b|\babort(?:ed|ing)\b"
+)
 #: Lines that show the whole configuration: its words say nothing of what runs.
 _SHOWS = re.compile(r"Initializing an? (?:V\d )?LLM engine|non-default args|\bargs: Namespace")
 

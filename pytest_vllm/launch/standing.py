@@ -33,6 +33,7 @@ _EXPLAINS = re.compile(
     r"|RESOURCE_EXHAUSTED|thrown while requesting|NEURON_CC_WRAPPER|\bfatal error: |thread: \[\d+,\d+,\d+\]"
     r"|^(?:nvcc|ptxas|cicc|ninja|gcc|g\+\+|cc1plus|clang\S*|hipcc|ld|collect2|cmake|make)\b|UR_RESULT_"
     r"|(?:[Cc]uda|CUDA|HIP) failure:? (?:\d+ )?'"
+    r"|: (?:\S*/)?(?:nvcc|ptxas|ninja|gcc|g\+\+|cc|c\+\+|hipcc|clang\S*|ld): (?:command )?not found"
     r"|NCCL WARN|NIXL_ERR_|\bEL\d{4}\b|\bacl\w+ failed|Failed to get device capability"
 )
 #: How vLLM's own programs, and container engines, begin the line that says why nothing starts.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.causes import Cause, causes
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _WORD = re.compile(r"[\w.-]+")
+#: An error that hands another's words on, behind some of its own: `Error: it did not go: CUDA out of memory`.
+_HANDS_ON = re.compile(r"(?:Error|Exception): [A-Z][\w '\"/.,()-]{2,80}: (?=[A-Z])")
 _PLACE = re.compile(r"\{(\w+)\}")
 
 _CALM = re.compile(r"^(?:\([^)]*\)\s*)*(?:INFO|DEBUG|TRACE)\b")
@@ -23,8 +25,9 @@ _HEALED = re.compile(
     r"|will be (?:used|ignored|disabled)|extreme caution|\bretrying \d+ of \d+|Error retrieving safetensors"
 )
 _WARNING = re.compile(
-    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^Failed to import from |\b\w*Warning: "
-    r"|^\s*No CUDA runtime is found, using |thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+"
+    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^(?:\S+ ){0,3}\s*\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ "
+    r"|^Failed to import from |\b\w*Warning: "
+    r"|No CUDA runtime is found, using |thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+"
     r"|Error retrieving safetensors|\bThis container was built for NVIDIA Driver Release\b"
 )
 
@@ -78,6 +81,9 @@ def matches(number: int, line: str, *, ran: bool) -> Iterator[Found]:
             tries = tuple(_filled(one, groups) for one in cause.tries if all(_named(one, groups)))
             yield Found(cause, number, line, _filled(cause.means, groups), tries)
             return
+    if handed := _HANDS_ON.search(line):
+        inner = f"RuntimeError: {line[handed.end() :]}"
+        yield from (replace(found, line=line) for found in matches(number, inner, ran=ran))
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:

@@ -1,0 +1,51 @@
+"""What of a server that had started is no fault of its own: a stop that was asked for, refused requests."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_vllm.launch.areas import is_a_persons
+from pytest_vllm.launch.logtext import owner
+from pytest_vllm.launch.tracebacks import raised
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_vllm.launch.tracebacks import Raised
+
+#: An engine that is told to stop says so; what the front end raises behind it is that it stopped.
+_TOLD = re.compile(r"\[shutdown\] .*\btrigger received signal=SIG(?:TERM|INT)")
+_ASGI = "Exception in ASGI application"
+#: Errors that are an answer to whoever asked: the web framework sends them as 4xx.
+_ANSWER = re.compile(
+    r"(?:^|\.)(?:VLLMValidationError|VLLMNotFoundError|HTTPException|RequestValidationError)$"
+)
+
+
+def without_answers(texts: Sequence[str]) -> Sequence[str]:
+    """The lines of a server that had started, without what was asked of it and what others raised beside it.
+
+    Args:
+        texts: the log, as `logtext.spread` gives it; what stands before the start's end is empty.
+    """
+    told = next((n for n, text in enumerate(texts) if _TOLD.search(text)), len(texts))
+    errors = [one for one in raised(texts) if one.number <= told]
+    gone = {number for one in errors if not one.wrapper for number in _refused(one, texts)}
+    gone |= {one.number for one in errors if not one.wrapper and _is_others(one, texts)}
+    return ["" if n > told or n in gone else text for n, text in enumerate(texts, 1)]
+
+
+def _refused(one: Raised, texts: Sequence[str]) -> range:
+    """The lines of a request that was refused, from where the web server tells of it to the error's own."""
+    if not _ANSWER.search(one.error):
+        return range(0)
+    own = (n for n in range(one.number, 0, -1) if owner(texts[n - 1]) == one.process)
+    begin = next((n for n in own if _ASGI in texts[n - 1]), one.number)
+    return range(begin, one.number + 1)
+
+
+def _is_others(one: Raised, texts: Sequence[str]) -> bool:
+    """Whether another program raised it, in a log whose server names its processes."""
+    named = any(owner(text).startswith("APIServer") for text in texts)
+    return named and bool(one.frames) and is_a_persons(one)
