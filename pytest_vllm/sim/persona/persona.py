@@ -18,7 +18,7 @@ from pytest_vllm.sim.persona.talk import filler, reply
 from pytest_vllm.sim.persona.tooluse import calls_for, words_before
 from pytest_vllm.sim.persona.turn import Answer, Turn
 from pytest_vllm.sim.persona.words import opening
-from pytest_vllm.sim.tokens.template import text_of
+from pytest_vllm.sim.tokens.template import OPENED, text_of
 from pytest_vllm.sim.vision import pictures, read, url_of
 
 if TYPE_CHECKING:
@@ -51,9 +51,24 @@ def thinks(server: Server, body: Body) -> bool:
         return False
     if settings.reasoning_parser == "deepseek_r1":
         return True
-    by_name = "on" if settings.reasoning_parser or _THINKERS.search(settings.model) else "off"
     wanted = thinking_of(server, body)
-    return (settings.thinking or by_name) == "on" if wanted is None else wanted
+    return _by_itself(server) if wanted is None else wanted
+
+
+def thinks_on(server: Server, text: str) -> bool:
+    """Whether the model thinks when it goes on with a chat that was rendered by its template."""
+    settings = server.settings
+    if settings.thinking == "none":
+        return False
+    if settings.reasoning_parser == "deepseek_r1":
+        return text.endswith(f"{OPENED}<think>\n")
+    return text.endswith(OPENED) and _by_itself(server)
+
+
+def _by_itself(server: Server) -> bool:
+    settings = server.settings
+    by_name = "on" if settings.reasoning_parser or _THINKERS.search(settings.model) else "off"
+    return (settings.thinking or by_name) == "on"
 
 
 def thinking_of(server: Server, body: Body) -> bool | None:
@@ -132,9 +147,10 @@ def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> li
 
 def answer_to(turn: Turn) -> Answer:
     """What the persona says to a turn."""
-    thoughts = _thoughts(turn) if turn.thinking else None
     if turn.prompt:
-        return Answer(constrained(turn) if turn.constraint else completion_of(turn))
+        content = constrained(turn) if turn.constraint else completion_of(turn)
+        return Answer(content, _thoughts(turn) if turn.thinking and not turn.constraint else None)
+    thoughts = _thoughts(turn) if turn.thinking else None
     calls = calls_for(turn)
     if calls:
         return Answer(words_before(turn), thoughts, calls)
