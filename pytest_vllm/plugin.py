@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_vllm.face import misspelt
 from pytest_vllm.face.collection import names_suites
 from pytest_vllm.face.options import (
     MARK,
@@ -14,7 +15,6 @@ from pytest_vllm.face.options import (
     SESSION,
     add_options,
     read_options,
-    refuse_misspelt,
 )
 
 if TYPE_CHECKING:
@@ -37,11 +37,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Generator[None, object, object]:
-    """Name the option that a misspelt one is near to, once conftest files have added theirs."""
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None, object, object]:
+    """Name the option or key that a misspelt one is near to, once conftest files have added theirs."""
     result = yield
     if any(word.startswith(OPTION) for word in args):
-        refuse_misspelt(parser, args)
+        misspelt.refuse_options(parser, args)
+    misspelt.refuse_keys(early_config, parser)
     return result
 
 
@@ -90,9 +93,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.stash[OPTIONS].list or config.option.collectonly:
         return
     if SESSION in config.stash:
-        from pytest_vllm.face.refusal import refuse, unknown_fixtures
+        from pytest_vllm.face.refusal import refuse, twins, unknown_fixtures
 
-        if words := unknown_fixtures(items):
+        if words := unknown_fixtures(items) or twins(items):
             refuse(config, items, words)
     elif any(item.get_closest_marker(MARK) for item in items):
         from pytest_vllm.face.refusal import refuse

@@ -136,7 +136,7 @@ def from_json(body: Any) -> dict[str, Baseline]:
     """The baselines of a file, by profile. Raises BaselineError."""
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise BaselineError(
-            f"no baseline: its format is {body.get('format') if isinstance(body, dict) else None!r}"
+            f"it is not a baseline: its format is {body.get('format') if isinstance(body, dict) else None!r}"
         )
     if body["version"] > FORMAT_VERSION:
         raise BaselineError(

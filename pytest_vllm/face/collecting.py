@@ -10,7 +10,7 @@ import pytest
 from pytest_vllm.face import collection, selection
 from pytest_vllm.face.items import spec_of
 from pytest_vllm.face.options import OPTIONS, PROFILE_PARAM, SESSION
-from pytest_vllm.face.scope import scope_of
+from pytest_vllm.face.scope import narrowed_by, scope_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +86,9 @@ class CollectionPlugin:
         session = self.config.stash.get(SESSION, None)
         if session is None and not options.list:
             return
-        kept, dropped, missed = selection.select(items, options, session.profile if session else None)
+        kept, dropped, missed = selection.select(
+            items, options, session.profile if session else None, narrowed=narrowed_by(self.config)
+        )
         if session is not None:
             order = list(session.profiles)
             kept.sort(key=lambda item: order.index(selection.profile_of(item, session.default_profile)))

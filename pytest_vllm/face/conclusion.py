@@ -15,13 +15,14 @@ from _pytest._io import TerminalWriter
 from _pytest.junitxml import xml_key
 
 from pytest_vllm.decide.noworse import told, unneeded
-from pytest_vllm.decide.verdict import Verdict, decide, qualified
+from pytest_vllm.decide.verdict import Answer, Verdict, decide, qualified
 from pytest_vllm.decide.waivers import stale_waivers
 from pytest_vllm.face import judgement as judge
 from pytest_vllm.face.again import reaching
 from pytest_vllm.face.baselines import comparisons, lost_checks, save_baseline
 from pytest_vllm.face.ending import brief, width_of
 from pytest_vllm.face.extracts import write_extract
+from pytest_vllm.face.scope import narrowed_by
 from pytest_vllm.face.whose import by_whom, commit_of
 from pytest_vllm.launch.attach import proxy_in_front
 from pytest_vllm.locate import own_version
@@ -185,6 +186,8 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     own_tests, strict = counted(session.own, **how), session.options.strict
     decided = decide(results, own=own_tests, strict=strict, deaths=_unsaid_deaths(session, results))
     partial = "; ".join(filter(None, [session.account.partial, told(results)]))
+    if decided.answer is Answer.NOTHING_RAN and not results:
+        decided = replace(decided, why=_nothing(session, config) or decided.why)
     decision = qualified(decided, doubts=doubts, partial=partial)
     accused = set(map(id, decision.failed))
     record = RunRecord(
@@ -232,6 +235,12 @@ def _unsaid_deaths(session: GateSession, results: Sequence[Result]) -> list[str]
     return [f"{name}: {how.partition(': ')[0]}" for name, how in died.items() if how]
 
 
+def _nothing(session: GateSession, config: pytest.Config) -> str:
+    """Which option left nothing to run, where one did."""
+    narrowed = narrowed_by(config)
+    return "; ".join(session.missed) or (f"{narrowed} left nothing to run" if narrowed else "")
+
+
 def _told_to_end(session: GateSession) -> list[str]:
     """That a signal ended the run, which has then not seen everything."""
     ended = session.gate.run.ended if session.gate else []
@@ -248,7 +257,7 @@ def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, 
 
 def summary(session: GateSession, config: pytest.Config) -> list[str]:
     """What counted, as the terminal shows it before pytest's own last line."""
-    lines = [f"vllm: {line}" for line in session.missed]
+    lines = [f"vllm: {line}" for line in session.lost]
     lines += [f"vllm: {name} was not written: {why}" for name, why in session.unwritten.items()]
     lines = [session.redactor.text(line) for line in lines]
     if session.record is not None:

@@ -228,6 +228,19 @@ def vllm_client(vllm_live_server: Server, vllm_session: GateSession) -> Iterator
 
 
 @pytest.fixture
+def vllm_async_client(vllm_live_server: Server, vllm_session: GateSession) -> openai.AsyncOpenAI:
+    """An async openai client of the server, for whatever plugin runs async tests; it does not retry.
+
+    Nothing is left to be closed: none of its connections outlives its request.
+    """
+    import openai  # noqa: PLC0415
+
+    route, way = _way(vllm_live_server, openai.DefaultAsyncHttpxClient, vllm_session)
+    carrier = openai.DefaultAsyncHttpxClient(**way)
+    return openai.AsyncOpenAI(**_openai(vllm_live_server, route), http_client=carrier)
+
+
+@pytest.fixture
 def vllm_metrics(vllm_http: httpx.Client) -> Callable[[], AbstractContextManager[MetricsDelta]]:
     """How counters move, in a `with` block: `delta("vllm:prompt_tokens_total")` after it."""
 
@@ -304,30 +317,3 @@ def _openai(server: Server, route: Route) -> dict[str, Any]:
         "max_retries": 0,
         "timeout": TIMEOUT,
     }
-
-
-try:
-    import pytest_asyncio
-except ImportError:  # the `asyncio` extra is not installed
-
-    @pytest.fixture
-    def vllm_async_client() -> None:
-        """An async openai client; needs the extra `pytest-vllm[asyncio]`."""
-        raise pytest.UsageError("vllm_async_client needs pytest-asyncio: pip install 'pytest-vllm[asyncio]'")
-else:
-    from collections.abc import AsyncIterator  # noqa: TC003 - the fixture's annotation is read at run time
-
-    @pytest_asyncio.fixture
-    async def vllm_async_client(  # type: ignore[misc]
-        vllm_live_server: Server, vllm_session: GateSession
-    ) -> AsyncIterator[openai.AsyncOpenAI]:
-        """An async openai client of the server; it does not retry."""
-        import openai  # noqa: PLC0415
-
-        route, way = _way(vllm_live_server, openai.DefaultAsyncHttpxClient, vllm_session)
-        settings = _openai(vllm_live_server, route)
-        async with (
-            openai.DefaultAsyncHttpxClient(**way) as carrier,
-            openai.AsyncOpenAI(**settings, http_client=carrier) as client,
-        ):
-            yield client

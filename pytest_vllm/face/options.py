@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pytest_vllm.face.session import GateSession
 
@@ -149,18 +148,6 @@ class Adder:
         self._parser.addini(_dest(name), text, type=ini, default=None)
 
 
-def refuse_misspelt(parser: pytest.Parser, args: Sequence[str]) -> None:
-    """Raise pytest.UsageError for an option that begins as ours do and is nobody's."""
-    ours = [name for option in parser.getgroup("vllm").options for name in option.names()]
-    known = [name.removeprefix(OPTION) for name in ours]
-    for word in parser.parse_known_and_unknown_args(list(args))[1]:
-        name = word.partition("=")[0]
-        if name.startswith(OPTION):
-            near = difflib.get_close_matches(name.removeprefix(OPTION), known, n=1)
-            hint = f"did you mean {OPTION}{near[0]}?" if near else "`pytest --help` lists them all"
-            raise pytest.UsageError(f"unknown option {name}; {hint}")
-
-
 def add_options(parser: pytest.Parser) -> None:
     """Register the `vllm` option group and the ini twins of its options."""
     add = Adder(parser)
@@ -234,6 +221,7 @@ def read_options(config: pytest.Config) -> Options:
     """The options of this run: command line first, then ini."""
     read = _reader(config)
     _one_source(config, read)
+    _about_a_server(config, read)
     if read("plan") and not any(read(name) for name in ("profile", "url", "from")):
         raise pytest.UsageError("--vllm-plan needs to know for which server: add --vllm-profile=NAME")
     report = Path(read("report") or ".vllm")
@@ -296,6 +284,20 @@ def _one_source(config: pytest.Config, read: Any) -> None:
             f"--vllm-{older[0]} names the older server: name the one under test too, by --vllm-profile=NAME "
             "or --vllm-url=URL"
         )
+
+
+def _about_a_server(config: pytest.Config, read: Any) -> None:
+    """Refuse options that say how a server is judged where no server is named: nothing would run."""
+    if any(
+        read(name) for name in ("profile", "url", "from", "replay", "list", "plan", "preflight", *AGAINST)
+    ):
+        return
+    for name in ("check", "tier", "defect", "launcher", "image", "baseline", "strict", "no-worse"):
+        if config.getoption(_dest(name)):
+            raise pytest.UsageError(
+                f"--vllm-{name} needs to know of which server: add --vllm-profile=NAME "
+                "(try --vllm-profile=sim) or --vllm-url=URL"
+            )
 
 
 def _source(config: pytest.Config, given: str | None) -> str | None:

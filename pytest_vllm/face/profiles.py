@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_vllm.launch.arguments import api_key
+from pytest_vllm.launch.attach import base_url
 from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.measure.swarm.crew import MISSING, available
 from pytest_vllm.profile.hardware import hardware_names
@@ -129,12 +130,20 @@ def _hardware(given: str | None, rootdir: Path) -> dict[str, str]:
 
 
 def _without_secrets(url: str) -> str:
-    """The URL as given. Raises pytest.UsageError, which does not repeat it, where it carries a secret."""
+    """The URL as given.
+
+    Raises pytest.UsageError where it is not one, and without repeating it where it carries a secret.
+    """
     try:
-        return server_url(url) or ""
+        given = server_url(url) or ""
     except ValueError as error:
         key = "the key is read from VLLM_API_KEY, or as --vllm-api-key-env=VAR says"
         raise pytest.UsageError(f"--vllm-url: {error}; {key}") from None
+    try:
+        base_url(given)
+    except BootError as error:
+        raise pytest.UsageError(f"--vllm-url: {error.what}: write {error.try_[0]}") from None
+    return given
 
 
 def _adjusted(profile: Profile, options: Options, hardware: dict[str, str]) -> Profile:
@@ -184,10 +193,17 @@ def _guarded(profile: Profile) -> Profile:
     return profile.model_copy(update={"expect": expect})
 
 
+#: What `[server.tls]` calls a file, and which option names it.
+WAYS = {"ca": "ca-file", "certificate": "client-cert", "key": "client-key"}
+
+
 def _way(profile: Profile, options: Options) -> dict[str, object]:
     """What the command line changes of the way to the server."""
     changes: dict[str, object] = {}
     given = {"ca": options.ca_file, "certificate": options.client_cert, "key": options.client_key}
+    for name, path in given.items():
+        if path and not path.exists():
+            raise pytest.UsageError(f"--vllm-{WAYS[name]}={path}: there is no such file")
     if any(given.values()):
         told = profile.server.tls.model_dump()
         tls = told | {name: str(path) for name, path in given.items() if path}
@@ -239,7 +255,14 @@ def _replayed(folder: Path) -> dict[str, Profile]:
         raise pytest.UsageError(
             f"--vllm-replay={folder}: no {RUN_FILE} there, so it is not a run folder{hint}"
         )
-    return {name: state.profile for name, state in read_state(path).items()}
+    try:
+        return {name: state.profile for name, state in read_state(path).items()}
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        what = str(error).partition("\n")[0]
+        raise pytest.UsageError(
+            f"--vllm-replay={folder}: its {RUN_FILE} cannot be read ({type(error).__name__}: {what}): it is "
+            "damaged, or of another version of pytest-vllm"
+        ) from None
 
 
 def _running(name: str, environ: Mapping[str, str]) -> Draft:

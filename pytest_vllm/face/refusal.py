@@ -15,6 +15,8 @@ import pytest
 from pytest_vllm.declare.exchanges import EXCHANGES, fixture_name
 from pytest_vllm.declare.measurements import GIVEN, MEASURED
 from pytest_vllm.face.collection import in_suites
+from pytest_vllm.face.items import check_key, params_of, spec_of
+from pytest_vllm.face.options import PROFILE_PARAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +53,20 @@ def unknown_fixtures(items: Iterable[pytest.Item]) -> str:
             if name != "request" and name not in info.name2fixturedefs and name not in chosen:
                 found[f"{item.nodeid}\n{_lookup(name, item)}"] = None
     return "\n".join(found)
+
+
+def twins(items: Iterable[pytest.Item]) -> str:
+    """The first check id that two functions declare: one of the two would count for both; empty when none."""
+    first: dict[tuple[str, str], pytest.Function] = {}
+    for item in items:
+        spec = spec_of(item)
+        if spec is None or not isinstance(item, pytest.Function):
+            continue
+        known = first.setdefault((check_key(item, spec), str(params_of(item).get(PROFILE_PARAM, ""))), item)
+        if known.function is not item.function:
+            places = " and ".join(one.nodeid.partition("[")[0] for one in (known, item))
+            return f"check {spec.id} is declared twice, by {places}: give each an id of its own"
+    return ""
 
 
 def _lookup(name: str, item: pytest.Function) -> str:

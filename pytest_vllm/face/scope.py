@@ -6,6 +6,7 @@ does everywhere. The bundled checks join where somebody asks for them.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,16 @@ def scope_of(config: pytest.Config, options: Options) -> Scope:
     base = config.invocation_params.dir
     tested = any(names_suites(path, base) for path in config.getini("testpaths"))
     return Scope(named=False, own=own, bundled=not own or options.suites or tested or _typed(config))
+
+
+def narrowed_by(config: pytest.Config) -> str:
+    """The options of pytest itself by which this run leaves tests out, as they are typed."""
+    known = config.option
+    words = [f"-k {shlex.quote(known.keyword)}"] if known.keyword else []
+    words += [f"-m {shlex.quote(known.markexpr)}"] if known.markexpr else []
+    words += [f"--deselect={shlex.quote(str(one))}" for one in known.deselect or ()]
+    words += ["--last-failed"] if getattr(known, "lf", False) else []
+    return " ".join(words)
 
 
 def _typed(config: pytest.Config) -> bool:

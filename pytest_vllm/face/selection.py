@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from pytest_vllm.face.collection import area_of
+from pytest_vllm.face.collection import area_of, declared, is_of
 from pytest_vllm.face.items import check_key, params_of, spec_of
 from pytest_vllm.face.options import INCLUDES, PROFILE_PARAM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     import pytest
 
@@ -18,11 +18,16 @@ if TYPE_CHECKING:
     from pytest_vllm.face.options import Options
     from pytest_vllm.profile.model import Profile
 
+#: How alike a word is to the name of a check that it surely means.
+SURELY = 0.8
+
 
 def select(
     items: Sequence[pytest.Item],
     options: Options,
     profile: Callable[[pytest.Item], Profile] | None = None,
+    *,
+    narrowed: str = "",
 ) -> tuple[list[pytest.Item], list[pytest.Item], list[str]]:
     """Split items into those that run and those that do not, and say which asked ids match nothing.
 
@@ -30,6 +35,7 @@ def select(
         items: everything that was collected.
         options: which checks are asked for, and up to which tier.
         profile: the profile of an item: what it is about counts where no check is asked for.
+        narrowed: options of pytest's that left items out before; what these leave out is not misspelt.
     """
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
@@ -51,7 +57,10 @@ def select(
         elif spec is not None:
             beyond.update(dict.fromkeys(matching, spec.tier))
         (kept if chosen and in_tier else dropped).append(item)
-    missed = [_missed(asked, tiers, beyond, areas) for asked in options.checks if asked not in hit]
+    lost = [asked for asked in options.checks if asked not in hit and not (narrowed and _is_known(asked))]
+    missed = [_missed(asked, tiers, beyond, areas, narrowed) for asked in lost]
+    if profile is not None and not options.checks:
+        missed += _misspelt({profile(item).name: profile(item) for item in items}.values(), items)
     if dropped and not kept and not missed and all(map(_scripted, dropped)):
         missed = ["these checks ask a scripted server: --vllm-profile=cpu-scripted, or sim-scripted"]
     return kept, dropped, missed
@@ -97,7 +106,32 @@ def _meant(profile: Profile, item: pytest.Item, spec: CheckSpec) -> bool:
     if _scripted(item) and not profile.server.scripted:
         return False
     about = profile.expect.checks
-    return not about or any(asks_for(one, item, spec) for one in about)
+    return not about or any(asks_for(one, item, spec) or _of_area(one, item) for one in about)
+
+
+def _of_area(word: str, item: pytest.Item) -> bool:
+    """Whether a word that begins no id names the suite of this check, as reports list it."""
+    return area_of(item.nodeid) == word and not any(
+        may_ask_for(word, one) for ids in declared().values() for one in ids
+    )
+
+
+def _misspelt(profiles: Iterable[Profile], items: Sequence[pytest.Item]) -> list[str]:
+    """What profiles say they are about and what is nearly, but not quite, the name of a check."""
+    found = []
+    for profile in profiles:
+        for word in profile.expect.checks:
+            mine = (item for item in items if (spec := spec_of(item)) and asks_for(word, item, spec))
+            if _is_known(word) or any(mine):
+                continue
+            known = {one for ids in declared().values() for one in ids}
+            words = {*known, *(one.partition(".")[0] for one in known)}
+            words |= {path.parent.name for path in declared()}
+            near = difflib.get_close_matches(word, sorted(words), n=1, cutoff=SURELY)
+            if near:  # anything else may be a check of the person's own that this run does not collect
+                meant = f"{word!r} names no check; did you mean {near[0]}?"
+                found.append(f"{profile.name}: [expect] checks: {meant}")
+    return found
 
 
 def profile_of(item: pytest.Item, default: str) -> str:
@@ -128,10 +162,26 @@ def listing(items: Sequence[pytest.Item]) -> list[str]:
     return [*lines, f"{len(rows)} checks"]
 
 
-def _missed(asked: str, tiers: Mapping[str, str], beyond: Mapping[str, str], areas: Collection[str]) -> str:
+def _is_known(asked: str) -> bool:
+    """Whether the bundled suites have checks of that name, whatever this run collected."""
+    return any(
+        is_of(path.parent, asked) or any(may_ask_for(asked, one) for one in ids)
+        for path, ids in declared().items()
+    )
+
+
+def _missed(
+    asked: str,
+    tiers: Mapping[str, str],
+    beyond: Mapping[str, str],
+    areas: Collection[str],
+    narrowed: str,
+) -> str:
     if asked in beyond:
         tier = beyond[asked]
         return f"--vllm-check={asked} names checks of tier {tier} only; add --vllm-tier={tier}"
+    if narrowed:
+        return f"--vllm-check={asked} names no check that {narrowed} leaves"
     near = difflib.get_close_matches(asked, sorted({*tiers, *areas}), n=3)
     hint = f"; did you mean {', '.join(near)}?" if near else "; `pytest-vllm checks` lists them all"
     return f"--vllm-check={asked} names no check{hint}"

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_vllm.decide.verdict import Answer, Family, Verdict
+from pytest_vllm.decide.verdict import Answer, Family, Level, Verdict
 from pytest_vllm.report import causes as wording
 from pytest_vllm.report import summary
 from pytest_vllm.report.clients import client_lines
@@ -38,12 +38,13 @@ LABEL, INDENT = 15, 4
 #: Lines of lists, and rows of the table, in a CI job's log.
 BRIEF, BRIEF_ROWS = 10, 8
 LAST_LOG_LINES = 5
+UNDECIDED = "undecided"
 
 #: What to do next, by answer.
 NEXT = {
     Answer.UNDECIDED: "an undecided check accuses nobody: remove its cause, then run again",
     Answer.NO_VERDICT: 'vllm_own_tests = "count" makes passing own tests a GO; --vllm-suites adds checks',
-    Answer.NOTHING_RAN: "`pytest-vllm checks` lists every check and what it needs",
+    Answer.NOTHING_RAN: "`pytest-vllm checks` lists the checks, `pytest --collect-only` the tests here",
 }
 
 
@@ -185,7 +186,7 @@ def _lists(record: RunRecord, results: Sequence[Result], redactor: Redactor, sty
     of = {verdict: [row for row in results if row.verdict is verdict] for verdict in Verdict}
     lines = _failed(of[Verdict.FAIL], style, several=several)
     lines += _own_failing(record, redactor, style)
-    for verdict, word in ((Verdict.UNDECIDED, "undecided"), (Verdict.NOT_RUN, "not run")):
+    for verdict, word in ((Verdict.UNDECIDED, UNDECIDED), (Verdict.NOT_RUN, "not run")):
         lines += _grouped(word, of[verdict], style)
     advisory = [_name(row, several=several) for row in of[Verdict.ADVISORY]]
     lines += _counted("advisory", len(advisory), _capped(advisory, style))
@@ -255,13 +256,23 @@ def _own_failing(record: RunRecord, redactor: Redactor, style: Style) -> list[st
 
 def _grouped(word: str, rows: Sequence[Result], style: Style) -> list[str]:
     shown: list[str] = []
+    must = {row.check for row in rows if row.level is Level.MUST}
+    # what decides the answer comes first
+    rows = sorted(rows, key=lambda row: row.level is not Level.MUST) if word == UNDECIDED else rows
     groups = summary.by_reason((row.reason, row.check) for row in rows)
+    if word == UNDECIDED:
+        groups.sort(key=lambda group: must.isdisjoint(group.checks))
     for group in groups[: MOST_ROWS // 2]:
-        text = f"{summary.names(group.checks)}: {group.reason}"
+        text = f"{_must(word, group, must)}{summary.names(group.checks)}: {group.reason}"
         shown += wrap(printable(text), style.width - LABEL)[:4]
     if len(groups) > MOST_ROWS // 2:
         shown.append(f"… {len(groups) - MOST_ROWS // 2} more reasons in report.html")
     return _counted(word, len(rows), shown)
+
+
+def _must(word: str, group: summary.Group, must: set[str]) -> str:
+    """`MUST ` before undecided checks that the answer hangs on."""
+    return "MUST " if word == UNDECIDED and not must.isdisjoint(group.checks) else ""
 
 
 def _waived(

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 WIDTH = 100
+#: From here on a size is written without decimals.
+WHOLE = 1e5
 #: Differences of each weight that are shown; JSON has them all.
 MOST = 25
 #: Differences that a run of two servers prints of each weight.
@@ -186,8 +188,22 @@ def change(row: Mapping[str, Any]) -> str:
     return f"was {before}" if before else after
 
 
+def verdict_of(row: Mapping[str, Any]) -> str:
+    """What became of a check, and its level: `broken MUST`, `not asked now SHOULD`; empty for all else."""
+    if not row["change"]:
+        return ""
+    ends = {"not-run": "not asked now", "undecided": "undecided now"}
+    word = ends.get(row["after"], row["change"]) if row["change"] == "broken" else row["change"]
+    return f"{word} {row['level']}"
+
+
+def amount(value: float) -> str:
+    """A size for people: every digit of what is large, six of what is not."""
+    return f"{value:,.0f}" if abs(value) >= WHOLE else f"{value:,.6g}"
+
+
 def _lines(row: Mapping[str, Any]) -> Iterator[str]:
-    mark = f"{row['change']} {row['level']} " if row["change"] else ""
+    mark = f"{verdict_of(row)} " if row["change"] else ""
     told = change(row)
     yield clip(f"  {mark}{row['what']}: {told}" if told else f"  {mark}{row['what']}", 2 * WIDTH)
     for part in (row["means"], row["source"] and f"known: {row['source']}"):
@@ -197,7 +213,7 @@ def _lines(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _row(row: Mapping[str, Any]) -> str:
-    what = f"{row['change']} {row['level']} {row['what']}".strip() if row["change"] else row["what"]
+    what = f"{verdict_of(row)} {row['what']}".strip()
     means = "; ".join(part for part in (row["means"], row["source"]) if part)
     cells = [plain(clip(" ".join(cell.split()), 2 * WIDTH)) for cell in (what,)]
     cells += [code(cell).replace("|", "\\|") if cell else "" for cell in (row["before"], row["after"])]
@@ -231,7 +247,7 @@ def _size_lines(document: Mapping[str, Any]) -> list[str]:
             "",
             "Start and memory",
             *(
-                f"  {row['figure']:36} {row['before']:>14,.6g}  {row['after']:>14,.6g}  {row['unit']}"
+                f"  {row['figure']:36} {amount(row['before']):>14}  {amount(row['after']):>14}  {row['unit']}"
                 for row in rows
             ),
         ]

@@ -20,6 +20,7 @@ from pytest_vllm.decide.verdict import Family, Level, Verdict
 from pytest_vllm.report.bars import measured
 from pytest_vllm.report.causes import MOST_CAUSES
 from pytest_vllm.report.clients import client_rows
+from pytest_vllm.report.compared import amount, verdict_of
 from pytest_vllm.report.evidence import Exhibit
 from pytest_vllm.report.failure import answer_text
 from pytest_vllm.report.plots import plots
@@ -140,6 +141,7 @@ def rendered(
         finalize=_shown,
     )
     environment.filters |= {"when": _when, "clock": clock, "count": count, "fact": _fact, "answer": _answer}
+    environment.filters |= {"amount": amount, "verdict_of": verdict_of}
     runs = f"'{_hash(script)}'" if script else "'none'"
     return environment.get_template(template).render(
         document,

@@ -39,6 +39,18 @@ class RecordingStore:
         self._held = 0
         self._counting = threading.Lock()
         self._key_of_file: dict[str, str] = {}
+        #: File -> what is wrong with it; `set_damaged_aside` fills it.
+        self.damaged: dict[str, str] = {}
+
+    def set_damaged_aside(self) -> None:
+        """Read every file once; those that cannot be read count as recordings that are not there."""
+        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
+            if not _is_recording(path.name):
+                continue
+            try:
+                self.load(_key_in(path))
+            except ValueError as error:
+                self.damaged[path.name] = str(error)
 
     def save(self, recording: Recording) -> Path:
         """Write one recording; no reader ever sees half of it. The file's path."""
@@ -59,6 +71,8 @@ class RecordingStore:
         was written by a newer version.
         """
         path = self.folder / file_name(key)
+        if path.name in self.damaged:
+            raise LookupError(f"the recording of {key!r} is damaged: {self.damaged[path.name]}")
         try:
             text = path.read_text("utf-8")
         except FileNotFoundError:
@@ -90,13 +104,17 @@ class RecordingStore:
 
     def __contains__(self, key: str) -> bool:
         """Whether there is a recording of that key, on disk or already read."""
-        return key in self._read or (self.folder / file_name(key)).is_file()
+        if key in self._read:
+            return True
+        path = self.folder / file_name(key)
+        return path.name not in self.damaged and path.is_file()
 
     def keys(self) -> tuple[str, ...]:
         """The keys of all recordings that are on disk now, sorted. Raises ValueError on a damaged file."""
         if not self.folder.is_dir():
             return ()
-        names = [entry.name for entry in os.scandir(self.folder) if _is_recording(entry.name)]
+        entries = [entry.name for entry in os.scandir(self.folder) if _is_recording(entry.name)]
+        names = [name for name in entries if name not in self.damaged]
         for name in names:
             if name not in self._key_of_file:
                 self._key_of_file[name] = _key_in(self.folder / name)

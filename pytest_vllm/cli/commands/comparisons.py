@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ REPORTS = option(
 
 @command(
     "compare",
-    argument("BEFORE", "a run folder, its extract.json, or PROFILE:last-good"),
+    argument("BEFORE", "a run folder, its extract.json, or PROFILE:last-good (not the run AFTER)"),
     argument("AFTER", "the same, of the newer run"),
     option("--profile", "NAME", "which profile, where a run is of several"),
     option("--html", "FILE", "write the comparison as a page", type=Path),
@@ -42,8 +43,8 @@ def compare(given: Namespace) -> int:
     from pytest_vllm.report.compared import markdown, text
     from pytest_vllm.report.tables import print_json
 
-    before, name = _extract(given.before, given)
     after, other = _extract(given.after, given)
+    before, name = _extract(given.before, given, but=str(after["run"]["id"]))
     profiles = _profiles(before, after, given.profile or name or other)
     try:
         document = compared(before, after, profiles)
@@ -51,16 +52,18 @@ def compare(given: Namespace) -> int:
         raise UsageError(str(error)) from None
     except DAMAGED as error:
         raise UsageError(_damaged(f"{given.before} or {given.after}", error)) from None
+    if before["run"]["id"] == after["run"]["id"]:
+        sys.stderr.write(f"note: both are run {after['run']['id']}: it is compared with itself\n")
     if given.html:
         from pytest_vllm.report.compared_page import page
 
-        given.html.write_text(page(document), "utf-8")
+        _write(given.html, page(document))
     if given.yaml:
         from pytest_vllm.report.compared_yaml import report
 
-        given.yaml.write_text(report(document), "utf-8")
+        _write(given.yaml, report(document))
     if given.markdown and str(given.markdown) != "-":
-        given.markdown.write_text(markdown(document), "utf-8")
+        _write(given.markdown, markdown(document))
     if given.json:
         print_json(document)
     elif given.markdown and str(given.markdown) == "-":
@@ -70,15 +73,20 @@ def compare(given: Namespace) -> int:
     return int(document["answer"]["breaks"])
 
 
-def _extract(word: str, given: Namespace) -> tuple[dict[str, Any], str]:
-    """What a person named, and the profile that the name holds."""
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+def _extract(word: str, given: Namespace, *, but: str = "") -> tuple[dict[str, Any], str]:
+    """What a person named, and the profile that the name holds; last-good is another run than `but`."""
     from pytest_vllm.report.compare import kept
     from pytest_vllm.report.compare.extract import ExtractError
 
     profile, colon, last = word.rpartition(":")
     try:
         if colon and last == kept.LAST_GOOD:
-            return kept.last_good(given.reports / kept.HISTORY, profile), profile
+            return kept.last_good(given.reports / kept.HISTORY, profile, but=but), profile
         path = Path(word)
         document = kept.read(path)
         folder = path if path.is_dir() else path.parent
@@ -139,7 +147,7 @@ def history(given: Namespace) -> int:
     if given.html:
         from pytest_vllm.report.past_page import page
 
-        given.html.write_text(page(given.profile, table, past.columns(table), found), "utf-8")
+        _write(given.html, page(given.profile, table, past.columns(table), found))
     if given.json:
         print_json({"profile": given.profile, "runs": table, "changes": found})
         return 0
@@ -164,8 +172,6 @@ def waive(given: Namespace) -> int:
     Each names where the fault is tracked, the versions it holds for and its last day. A known fault of vLLM
     brings its thread; --issue names where the others are tracked. What was undecided is not waived.
     """
-    import sys
-
     from pytest_vllm.report.compare.waivers import undecided
 
     part = _one_profile(given)

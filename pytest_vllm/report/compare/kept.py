@@ -75,13 +75,20 @@ def profiles(history: Path) -> list[str]:
     return sorted(path.name for path in history.iterdir() if path.is_dir()) if history.is_dir() else []
 
 
-def last_good(history: Path, profile: str) -> dict[str, Any]:
-    """The newest run of a profile that was GO with every check of a gate. Raises ExtractError."""
-    every = runs(history, profile)
+def last_good(history: Path, profile: str, *, but: str = "") -> dict[str, Any]:
+    """The newest run of a profile that was GO with every check of a gate. Raises ExtractError.
+
+    Args:
+        history: the folder of all histories.
+        profile: its name.
+        but: the id of a run that is not meant: what is compared with it came before.
+    """
+    every = [one for one in runs(history, profile) if one["run"]["id"] != but]
     for one in reversed(every):
         if one["profiles"].get(profile, {}).get("answer") == "GO" and _whole(one["run"]):
             return dict(one)
-    why = "none was GO with all of its checks" if every else "it has no run yet"
+    none = "it has no other run yet" if but else "it has no run yet"
+    why = "none was GO with all of its checks" if every else none
     raise ExtractError(f"{profile} has no {LAST_GOOD} run in {history}: {why}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.decide.baseline import HOLDS, WRONG
@@ -9,6 +10,7 @@ from pytest_vllm.decide.verdict import Verdict
 from pytest_vllm.facts.faults import faults_of_check
 from pytest_vllm.report.compare.difference import Difference, Weight
 from pytest_vllm.report.compare.extract import of_this_machine, spread
+from pytest_vllm.report.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +29,7 @@ def differences(
     then, now = spread(before), spread(after)
     reasons = after.get("reasons", {})
     alike: dict[tuple[str, ...], list[str]] = {}
+    unasked: dict[tuple[str, ...], list[Difference]] = {}
     for check in sorted(then.keys() & now.keys()):
         (was, _), (is_, level) = then[check], now[check]
         if was == is_:
@@ -35,8 +38,11 @@ def differences(
         found = _changed(check, (Verdict(was), Verdict(is_), level), why, after)
         if found.weight is Weight.INFO:
             alike.setdefault((_base(check), found.change, was, is_, level), []).append(check)
+        elif found.after == Verdict.NOT_RUN:
+            unasked.setdefault((str(found.weight), _base(check), was, level), []).append(found)
         else:
             yield found
+    yield from map(_together, unasked.values())
     for (base, change, was, is_, level), checks in alike.items():
         what = checks[0] if len(checks) == 1 else f"{base} ({len(checks)} cases)"
         means = _in_words(Verdict(was), Verdict(is_))
@@ -50,6 +56,16 @@ def differences(
     for check in () if partial else sorted(then.keys() - now.keys()):
         verdict, level = then[check]
         yield Difference(Weight.INFO, "verdicts", check, verdict, "", change="gone", level=level)
+
+
+def _together(found: list[Difference]) -> Difference:
+    """Cases of a check that are not asked any more, as one difference with the reasons there are."""
+    first = found[0]
+    if len(found) == 1:
+        return first
+    reasons = list(dict.fromkeys(one.means for one in found))
+    more = f"; and {count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+    return replace(first, what=f"{_base(first.what)} ({len(found)} cases)", means=f"{reasons[0]}{more}")
 
 
 def _changed(

@@ -17,7 +17,8 @@ from pytest_vllm.sim.check.constraints import constraint_of
 from pytest_vllm.sim.check.sampling import Sampling
 from pytest_vllm.sim.errors import ApiError, Invalid
 from pytest_vllm.sim.generation import behind, logprobs
-from pytest_vllm.sim.persona.persona import continuation_of, outputs_of
+from pytest_vllm.sim.persona.persona import outputs_of, thinks_on
+from pytest_vllm.sim.persona.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,7 +135,9 @@ class CompletionRequest:
             sampling.verify(self.server.settings, self.server.tokens.size)
             check_room(len(prompt), self.server.settings.max_model_len)
             text = self.server.tokens.decode(prompt, skip_specials=False)
-            turn = continuation_of(self.server, self.body, text, constraint)
+            turn = Turn(
+                messages=[], prompt=text, constraint=constraint, thinking=thinks_on(self.server, text)
+            )
             self.outputs += outputs_of(self.server, turn, sampling, {**self.body, "prompt": prompt})
 
     def _submit(self, generation: Generation) -> None:

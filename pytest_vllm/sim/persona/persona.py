@@ -21,7 +21,7 @@ from pytest_vllm.sim.persona.talk import filler, reply
 from pytest_vllm.sim.persona.tooluse import calls_for, words_before
 from pytest_vllm.sim.persona.turn import Answer, Turn
 from pytest_vllm.sim.persona.words import opening
-from pytest_vllm.sim.tokens.template import text_of
+from pytest_vllm.sim.tokens.template import OPENED, text_of
 from pytest_vllm.sim.vision import pictures, read, url_of
 
 if TYPE_CHECKING:
@@ -56,9 +56,24 @@ def thinks(server: Server, body: Body) -> bool:
         return True
     if habits.has(settings.environ, habits.THINKS):
         return True
-    by_name = "on" if settings.reasoning_parser or _THINKERS.search(settings.model) else "off"
     wanted = thinking_of(server, body)
-    return (settings.thinking or by_name) == "on" if wanted is None else wanted
+    return _by_itself(server) if wanted is None else wanted
+
+
+def thinks_on(server: Server, text: str) -> bool:
+    """Whether the model thinks when it goes on with a chat that was rendered by its template."""
+    settings = server.settings
+    if settings.thinking == "none":
+        return False
+    if settings.reasoning_parser == "deepseek_r1":
+        return text.endswith(f"{OPENED}<think>\n")
+    return text.endswith(OPENED) and _by_itself(server)
+
+
+def _by_itself(server: Server) -> bool:
+    settings = server.settings
+    by_name = "on" if settings.reasoning_parser or _THINKERS.search(settings.model) else "off"
+    return (settings.thinking or by_name) == "on" or habits.has(settings.environ, habits.THINKS)
 
 
 def thinking_of(server: Server, body: Body) -> bool | None:
@@ -93,13 +108,6 @@ def turn_of(server: Server, body: Body, constraint: dict[str, Any] | None) -> Tu
         effort=str(body.get("reasoning_effort") or ""),
         colours=[read(url_of(part)).colour for part in pictures(body["messages"])],
     )
-
-
-def continuation_of(server: Server, body: Body, text: str, constraint: dict[str, Any] | None) -> Turn:
-    """What the persona is asked by a text: at an assistant's opening it thinks as it does over chat."""
-    opened = text.endswith(("<|im_start|>assistant\n", "<|im_start|>assistant\n<think>\n"))
-    thinking = opened and constraint is None and thinks(server, {**body, "messages": []})
-    return Turn(messages=[], prompt=text, constraint=constraint, thinking=thinking)
 
 
 def outputs_of(server: Server, turn: Turn, sampling: Sampling, body: Body) -> list[Output]:
@@ -155,8 +163,8 @@ def call_of(path: str) -> str:
 def answer_to(turn: Turn) -> Answer:
     """What the persona says to a turn."""
     if turn.prompt:
-        said = constrained(turn) if turn.constraint else completion_of(turn)
-        return Answer(said, _thoughts(turn) if turn.thinking else None)
+        content = constrained(turn) if turn.constraint else completion_of(turn)
+        return Answer(content, _thoughts(turn) if turn.thinking and not turn.constraint else None)
     thoughts = _thoughts(turn) if turn.thinking else None
     calls = calls_for(turn)
     if calls:

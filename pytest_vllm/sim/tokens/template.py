@@ -10,6 +10,9 @@ _TOOLS = (
     "<tool_call> and </tool_call>.\n"
 )
 
+#: The end of a rendered chat: the assistant is to speak.
+OPENED = "<|im_start|>assistant\n"
+
 
 def render(
     messages: list[dict[str, Any]],
@@ -38,7 +41,7 @@ def render(
         else:
             parts.append(_message(str(message.get("role")), text))
     if ask and not continued:
-        parts.append("<|im_start|>assistant\n")
+        parts.append(OPENED)
         if thinking is False:
             parts.append("<think>\n\n</think>\n\n")
         elif prefilled_think:
