@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_vllm.declare.raised import raised_at
+from pytest_vllm.run.apart import Apart
 from pytest_vllm.run.aside import Scribe
 from pytest_vllm.run.ends import Ends
 from pytest_vllm.run.heldup import TRIES, broke, busy, held_for, repeatable, undone, usable
@@ -84,6 +85,7 @@ async def record_all(
         sizes=Sizes(server, client),
         vigil=Vigil(server, client, died, max(1, concurrency), patience or Patience(), told=told),
         ends=Ends(len(plan)),
+        apart=Apart(server),
         total=len(plan),
         concurrency=max(1, concurrency),
     )
@@ -117,6 +119,7 @@ class _Recorder:
     sizes: Sizes
     vigil: Vigil
     ends: Ends
+    apart: Apart
     total: int
     concurrency: int
     first_scrape: str | None = None
@@ -326,10 +329,11 @@ class _Recorder:
                 return unsent.with_response(error=f"not sent: {self.stopped}", failure=Failure.STOPPED)
             if not planned.spec.alone and (size := await self._too_big(planned, request)):
                 return self._unfit(planned, size, request)
-            start = time.perf_counter()
-            with self.ends.awaited(request):
-                recording = await self.sizes.taken(planned.key, request)
-            end = time.perf_counter()
+            async with self.apart.kept(request):
+                start = time.perf_counter()
+                with self.ends.awaited(request):
+                    recording = await self.sizes.taken(planned.key, request)
+                end = time.perf_counter()
             size = "" if planned.spec.anyway else await self.sizes.refused(recording)
         except asyncio.CancelledError:
             if not (cut := self.stopped or self.ends.why_not(request)):
