@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: An engine that is told to stop says so; what the front end raises behind it is that it stopped.
 _TOLD = re.compile(r"\[shutdown\] .*\btrigger received signal=SIG(?:TERM|INT)")
+#: An error of vLLM's that no process signs, as its older versions write them.
+_UNNAMED = re.compile(r"ERROR \d\d-\d\d \d\d:\d\d:\d\d")
 _ASGI = "Exception in ASGI application"
 #: Errors that are an answer to whoever asked: the web framework sends them as 4xx.
 _ANSWER = re.compile(
@@ -46,6 +48,6 @@ def _refused(one: Raised, texts: Sequence[str]) -> range:
 
 
 def _is_others(one: Raised, texts: Sequence[str]) -> bool:
-    """Whether another program raised it, in a log whose server names its processes."""
+    """Whether another program raised it, in a log whose server names the process of each of its errors."""
     named = any(owner(text).startswith("APIServer") for text in texts)
-    return named and bool(one.frames) and is_a_persons(one)
+    return named and not any(map(_UNNAMED.match, texts)) and bool(one.frames) and is_a_persons(one)
