@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _TOLD = re.compile(r"\[shutdown\] .*\btrigger received signal=SIG(?:TERM|INT)")
 #: An error of vLLM's that no process signs, as its older versions write them.
 _UNNAMED = re.compile(r"ERROR \d\d-\d\d \d\d:\d\d:\d\d")
+#: Processes that all sign where one does: one of them alone may be of another start.
+_SIGNERS = ("APIServer", "EngineCore")
 _TRACEBACK = "Traceback (most recent call last)"
 _ASGI = "Exception in ASGI application"
 #: Errors that are an answer to whoever asked: the web framework sends them as 4xx.
@@ -33,7 +35,9 @@ def without_answers(texts: Sequence[str], whole: Sequence[str]) -> Sequence[str]
         texts: the log, as `logtext.spread` gives it; what stands before the start's end is empty.
         whole: the same with what stands before.
     """
-    signs = any(owner(text).startswith("APIServer") for text in whole) and not any(map(_UNNAMED.match, whole))
+    owners = {owner(text) for text in whole}
+    both = all(any(one.startswith(name) for one in owners) for name in _SIGNERS)
+    signs = both and not any(map(_UNNAMED.match, whole))
     told = next((n for n, text in enumerate(texts) if _TOLD.search(text)), len(texts))
     errors = [one for one in raised(texts) if one.number <= told]
     gone = {number for one in errors if not one.wrapper for number in _refused(one, texts)}
