@@ -137,7 +137,7 @@ def _read(lines: Sequence[str], ended: Exit | None, *, hung: bool | None) -> Dia
     phase = phase_of(texts[tried:] if tried >= started else texts)
     begin = _served_on(texts, begin) if phase == STARTED else begin
     late: Sequence[str] = ["" if number < begin else text for number, text in enumerate(texts)]
-    late = without_answers(late) if phase == STARTED else late
+    late = without_answers(late, texts) if phase == STARTED else late
     ends = next((text for text in reversed(late) if text and not is_front_end_calm(text)), "")
     stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and _WAITS not in ends)
     stands = hung or (hung is None and stalled and not _troubled(late))

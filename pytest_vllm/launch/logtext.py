@@ -80,17 +80,22 @@ def plain(line: str, *, levels: bool = True) -> str:
         levels: whether a record's level is that of its message, not of the stream that carried it.
     """
     text = _COLOUR.sub("", line).rstrip()
-    if found := _LOGFMT.match(text):
-        text = found[1].replace('\\"', '"').replace("\\\\", "\\")
+    text = _message_of(text)
     for _ in range(4):
         cut = _CARRIERS.sub("", _OF_A_LOGGER.sub(r"\1 ", text), count=1)
         if cut == text:
             break
-        text = cut
+        text = _message_of(cut)
     if not text.startswith("{"):
         return _BEFORE_VLLM.sub("", text)
     words = _message(text, levels=levels)
     return words if words == text else "\n".join(plain(one) for one in words.split("\n"))
+
+
+def _message_of(text: str) -> str:
+    """What a record of logfmt says, without its other fields."""
+    found = _LOGFMT.match(text)
+    return found[1].replace('\\"', '"').replace("\\\\", "\\") if found else text
 
 
 def spread(lines: Sequence[str]) -> list[tuple[int, str]]:

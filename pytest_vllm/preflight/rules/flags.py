@@ -97,6 +97,8 @@ def deprecated(of: Deployment) -> Iterator[Finding]:
         until = f"it goes in {status.removal_announced_for}" if status.removal_announced_for else ""
         if not until and status.removed:
             until = f"it is gone in {status.removed}"
+        if not of.exact and status.note.startswith("unknown flag in "):
+            until = f"{status.note}; where it is unknown vLLM exits"
         yield Finding(
             f"server.args.{written}",
             f"--{written} is deprecated since vLLM {status.deprecated_since}",

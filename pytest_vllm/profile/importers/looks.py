@@ -37,6 +37,10 @@ OTHERS = {
     "xml": ("HTML or XML", "name the file that starts vLLM"),
     "ini": ("an ini file", "give the command of it that starts vLLM"),
     "toml": ("TOML, as profiles are", "a profile is named by --vllm-profile=FILE"),
+    "fly": ("a fly.toml", "give the vllm serve line that it stands for"),
+    "pyproject": ("a pyproject.toml", "name the file that starts vLLM"),
+    "helmfile": ("a helmfile", "render it: helmfile template | pytest --vllm-from=-"),
+    "process-compose": ("a file of process-compose", _COPY),
     "envfile": ("an env file, or one of variables", "name the compose file or the script that reads it"),
     "log": ("a log of vLLM", "pytest-vllm diagnose FILE reads logs; name the file that starts vLLM"),
     "diff": ("a diff", "apply it, and name the file"),
@@ -122,6 +126,10 @@ BY_SUFFIX = {
     "cue": "jsonnet",
     "go": "program",
     "rs": "program",
+    "cs": "program",
+    "kt": "program",
+    "swift": "program",
+    "cpp": "program",
     "java": "program",
     "rb": "program",
     "lua": "program",
@@ -168,6 +176,15 @@ NEARER = {
         (re.compile(r'^target +"[^"\n]*" *\{', re.MULTILINE), "hcl-bake"),
     ),
     "nix": ((re.compile(r"\bserviceConfig\b"), "nix-service"),),
+    "toml": (
+        (
+            re.compile(
+                r"\A(?=[\s\S]*^app *=)[\s\S]*^\[{1,2}(?:build|vm|processes|http_service)\]", re.MULTILINE
+            ),
+            "fly",
+        ),
+        (re.compile(r"^\[(?:build-system|project|tool\.[^\]]+)\]", re.MULTILINE), "pyproject"),
+    ),
 }
 
 _MULTI = re.MULTILINE

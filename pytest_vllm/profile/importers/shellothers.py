@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.program import container_of, other_program
@@ -26,10 +27,24 @@ _CLOUDS = (
     r"|dstack (?:apply|run)|gcloud (?:run|ai|compute|container)\b.*|az (?:ml|container|vm|aks)\b.*"
     r"|aws (?:ecs|sagemaker|cloudformation|ec2|eks)\b.*|(?:terraform|tofu) apply|nomad (?:job )?run|pulumi up"
 )
-_RUNNERS = r"ansible-playbook|make|gmake|just|task|mise run|invoke|npm run|uv run (?:just|task)"
+_RUNNERS = (
+    r"ansible-playbook|make|gmake|just|task|mise run|invoke|npm run (?!build|lint|test)|uv run (?:just|task)"
+)
+#: Programs that install, fetch or move what others start: whatever they name, they start nothing.
+_HANDLES = re.compile(
+    r"`(?:(?:sudo|env) (?:-\S+ )*)?(?:apt(?:-get)?|dnf|yum|zypper|apk|pacman|brew|snap"
+    r"|pip3?|uv pip|npm (?:ci|install)|ln|cp|mv|rm|mkdir|chmod|chown|install|touch|cat|curl|wget|git|tar"
+    r"|unzip|module|usermod|adduser|which)\b"
+)
 #: What a command looks like, whether the script (or the command itself) has to name vLLM, what it does
 #: instead, and the next step; the first that fits counts.
 _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
+    (
+        r"`(?:(?:ba|da|z)?sh +(?!-)|source +|\. +|\.{0,2}/)\S*\.(?:sh|bash)\b",
+        "command",
+        "runs a script that is not there",
+        "import that script",
+    ),
     (
         _BY_FILE,
         "",
@@ -49,10 +64,16 @@ _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
         "give the vllm serve line that it stands for",
     ),
     (
-        rf"`\w+(?: image| builder)? (?:{_IMAGES})\b",
-        "command",
-        "makes or moves an image, and starts no server",
-        "give the docker run line, or the file, that starts it",
+        r"`systemd-run\b",
+        "script",
+        "makes a unit of it, which is no child of the script",
+        "give the unit, where it runs: systemctl cat NAME | pytest --vllm-from=-",
+    ),
+    (
+        r"`(?:start-stop-daemon|daemonize|daemon|forever)\b",
+        "script",
+        "leaves it running on its own",
+        _LINE,
     ),
     (
         rf"`(?:{_CLOUDS})\b",
@@ -85,6 +106,15 @@ _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
         "import what runs there",
     ),
 )
+#: What is said where nothing starts anything.
+_PREPARES = (
+    (
+        rf"`\w+(?: image| builder)? (?:{_IMAGES})\b",
+        "command",
+        "makes or moves an image, and starts no server",
+        "give the docker run line, or the file, that starts it",
+    ),
+)
 #: vLLM's command as it stands in a line of a script, words of an array in quotes included.
 _MENTIONS = re.compile(
     r"\bvllm[\"']? +[\"']?serve\b(?<!\"vllm serve(?=\"))(?<!'vllm serve(?='))|openai\.api_server\b"
@@ -97,10 +127,10 @@ def none_but_others(origin: Origin, run: Run) -> None:
     """Refuse a script that starts no vLLM, where what it does instead says which file to name."""
     written = origin.text.splitlines()
     telling = sorted(run.others, key=lambda one: not _names_vllm(written, one[0]))
-    for line, text in telling:
-        for pattern, names, does, fix in _INSTEAD:
+    for rows, (line, text) in product((_INSTEAD, _PREPARES), telling):
+        for pattern, names, does, fix in rows:
             named = "vllm" in {"script": origin.text, "command": text}.get(names, "vllm")
-            if named and re.match(pattern, text):
+            if named and re.match(pattern, text) and not _HANDLES.match(text):
                 raise origin.problem(line, f"{text} {does}", fix)
     for start in run.starts:
         if is_run(start.texts) and (other := other_program(container_of(start.texts)[1])):

@@ -34,6 +34,10 @@ echo printf grep egrep pgrep pkill kill ps which type command-v alias log info w
 cat tee ssh scp kubectl oc docker podman nerdctl docker-compose pip pip3 apt sbatch rsync test [ if watch
 """
 _NAMING = frozenset(_TALK.split())
+#: Programs that start another one on their own, and end: it is a child of neither.
+_DETACHING = frozenset({"systemd-run", "start-stop-daemon", "daemonize", "daemon", "forever"})
+#: With these systemd-run stays, or waits.
+_STAYING = frozenset({"--scope", "--pipe", "-P", "--pty", "-t", "--wait"})
 _STRINGS = ("tmux", "screen", "su", "script", "runuser", "gnome-terminal", "xterm", "pm2")
 #: Options of pm2's that take no value.
 _PM2_SWITCHES = (
@@ -120,7 +124,8 @@ def starts(words: list[str]) -> bool:
         return True
     length, name = program_length(words), PurePosixPath(words[0]).name if words else ""
     own = name.startswith("python") and {"-", "-c"} & set(words[:length])  # a program that is handed words
-    return bool(length) and name not in _NAMING and not own
+    detached = name in _DETACHING and not _STAYING & set(words[:length])
+    return bool(length) and name not in _NAMING and not own and not detached
 
 
 def nested(values: list[Value]) -> tuple[Value, tuple[Value, ...]] | None:

@@ -21,6 +21,8 @@ _MARKUP = re.compile(r"^[ \t]*<!--[^\n]*-->[ \t]*$", re.MULTILINE)
 _ASIDE = re.compile(r"^([^'\"\n]*?(?<=[ \t])|)`[ \t]*#[^`\n]*`", re.MULTILINE)
 _COMMENTED = re.compile(r"(?<=\s)\\[ \t]+(?:#.*)?$|\\[ \t]+$")
 _COMMENT = re.compile(r"[ \t]*#")
+#: A bracket that closes nothing, in the pattern of an expansion: the grammar takes it for one that does.
+_BRACKET = re.compile(r"(\$\{\w+(?:##?|%%?|//?)[^}\n'\"\[\]\\]*)\\?\](?=[^}\n]*\})")
 _GOES_ON = re.compile(r"[ \t]*-|[ \t]+\S")
 #: Nodes whose words are text to the shell, not syntax of its own.
 _TEXTS = frozenset(
@@ -75,7 +77,7 @@ def parsed(text: str, origin: Origin, first: int = 1) -> Script:
         first: the number of the text's first line.
     """
     text = _ASIDE.sub(r"\1", _MARKUP.sub("", _FENCE.sub("", _PROMPT.sub("", text))))
-    mended, lines = _mended(text.split("\n"))
+    mended, lines = _mended(_BRACKET.sub(r"\1']'", text).split("\n"))
     source = "\n".join(mended).encode()
     script = Script(_parser().parse(source).root_node, source, first, tuple(first + at for at in lines))
     for node in nodes(script.root):

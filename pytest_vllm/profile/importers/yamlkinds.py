@@ -52,6 +52,8 @@ _TOP: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
             frozenset({"model", "runtime", "container"}),
         ),
     ),
+    ("helmfile", (frozenset({"releases"}), frozenset({"helmfiles"}))),
+    ("process-compose", (frozenset({"processes"}),)),
     ("ray-serve", (frozenset({"applications"}),)),
     ("ray-cluster", (frozenset({"cluster_name", "provider"}),)),
     ("cloud-init", (frozenset({"runcmd"}),)),

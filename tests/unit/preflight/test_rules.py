@@ -79,3 +79,11 @@ def test_an_unknown_version_makes_no_error_of_a_guess() -> None:
     spoken = [one for one in found(overlay) if one.rule == "parallel.balance-alone"]
 
     assert [one.severity for one in spoken] == [Severity.WARNING]
+
+
+def test_a_flag_that_came_back() -> None:
+    """Where the version is a guess, those between that do not know it are named."""
+    overlay = 'server.image = "vllm/vllm-openai:latest"\nserver.args.disable-log-requests = true'
+    said = [str(one) for one in found(overlay) if one.rule == "flags.deprecated"]
+
+    assert any("unknown flag in 0.17-0.32" in one for one in said), said
