@@ -1,6 +1,6 @@
 """What the made-up model and its template do that others do as well, and that no flag of vLLM says.
 
-`SIM_HABITS=dated,talks-on` in the environment; a name that is none of these is refused.
+`VLLM_SIM_HABITS=dated,talks-on` in the environment; a name that is none of these is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pytest_vllm.sim.errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-VARIABLE = "SIM_HABITS"
+VARIABLE = "VLLM_SIM_HABITS"
 DATED, SYSTEMLESS, ALTERNATES, TALKS_ON, THINKS = "dated", "systemless", "alternates", "talks-on", "thinks"
 #: Habit: what it is.
 HABITS = {

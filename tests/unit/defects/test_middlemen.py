@@ -27,7 +27,7 @@ BODY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def sims() -> Iterator[list[str]]:
-    with Simulated(["sim-model"]) as one, Simulated(["sim-model"], {"SIM_REPLICA": "-1"}) as other:
+    with Simulated(["sim-model"]) as one, Simulated(["sim-model"], {"VLLM_SIM_REPLICA": "-1"}) as other:
         yield [one.url, other.url]
 
 

@@ -68,7 +68,7 @@ def test_an_unknown_habit_is_named() -> None:
 
 
 def test_two_servers_alike_give_ids_of_their_own(simulated: Callable[..., Client]) -> None:
-    one, other = (asked(simulated(*PLAIN, SIM_REPLICA=name), "user") for name in ("-1", "-2"))
+    one, other = (asked(simulated(*PLAIN, VLLM_SIM_REPLICA=name), "user") for name in ("-1", "-2"))
 
     assert one.json["id"] != other.json["id"]
     assert one.json["choices"] == other.json["choices"]
