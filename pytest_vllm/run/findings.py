@@ -99,7 +99,8 @@ class Findings:
 
         Only one that ran before can be several. Asked at once, each scrape has a connection of its own.
         """
-        if self.server.kind.starts:
+        first = await self.get("/metrics")
+        if self.server.kind.starts or first.failure or not _STARTED.search(first.text):
             return ""
         started: set[str] = await self._once("by turns", self._started())
         return f"{len(started)} servers answer by turns at one URL" if len(started) > 1 else ""
