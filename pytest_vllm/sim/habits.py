@@ -36,7 +36,7 @@ def has(environ: Mapping[str, str], habit: str) -> bool:
 
 def checked(environ: Mapping[str, str], messages: Sequence[Mapping[str, Any]]) -> None:
     """Raises ApiError for what the template refuses, in the words of such templates."""
-    roles = [str(message.get("role")) for message in messages]
+    roles = [str(message.get("role")) for message in messages if not message.get("tool_calls")]
     if has(environ, SYSTEMLESS) and "system" in roles:
         raise ApiError("System role not supported None")
     turns = [role for role in roles if role in ("user", "assistant")]

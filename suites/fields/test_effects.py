@@ -39,8 +39,11 @@ def test_rendering(rendering: Case, fields_rendered: Recording, fields_rendered_
 
 
 @check("fields.token-ids", MUST, spec=VLLM, needs=("chat", *TOKENS))
-def test_token_ids(fields_ids: Recording, tokenize_chat: Recording) -> None:
+def test_token_ids(fields_ids: Recording, tokenize_chat: Recording, tokenize_chat_pieces: Recording) -> None:
     """A chat answer gives the ids of its prompt's tokens and of its own."""
+    again = tokenize_chat_pieces.ok["tokens"] if tokenize_chat_pieces.status == 200 else None
+    alike = again in (None, tokenize_chat.ok["tokens"])
+    only_if(alike, "the template renders one conversation in two ways, as one does that tells the time")
     answer, own = fields_ids.ok, choice_of(fields_ids).get("token_ids")
     only = fields_ids.request.json["allowed_token_ids"]
     number = answer["usage"]["completion_tokens"]
