@@ -184,7 +184,8 @@ DIMENSIONS: dict[str, list[Option]] = {
             only=GENERATES,
         ),
     ],
-    "habits": [Option({}, {VARIABLE: name}, only=THINKS if name == "thinks" else CHATS) for name in HABITS],
+    # one that always thinks does not in completions of a rendered prompt: simulated, the two differ
+    "habits": [Option({}, {VARIABLE: name}, only=CHATS) for name in HABITS if name != "thinks"],
     "between": [Option(between=name) for name in MIDDLEMEN],
 }
 #: Tokens of a block of the simulator unless it is told otherwise, and of its context.
