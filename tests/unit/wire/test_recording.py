@@ -57,7 +57,7 @@ def answer(body: bytes, status: int = 200) -> Recording:
 
 @pytest.mark.parametrize(("told", "renamed"), [("mine", False), ("edge-1", True), ("", False)])
 def test_a_request_that_got_another_name_on_the_way(told: str, renamed: bool) -> None:
-    request = Request("GET", "/", headers={"X-Request-Id": "mine"})
+    request = Request("GET", "/", headers={"X-Request-ID": "mine"})
 
     assert Recording("a", request, status=200, headers=(("x-request-id", told),)).renamed is renamed
     assert not Recording("a", Request("GET", "/"), headers=(("x-request-id", "edge-1"),)).renamed
