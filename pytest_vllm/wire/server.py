@@ -125,8 +125,9 @@ class Server:
         return running is None or floor is None or running >= floor
 
     def takes(self, path: str, *names: str) -> bool:
-        """Whether the running version reads all these fields on that route; an unknown one is the newest."""
-        known = request_fields(path, self.version if version_of(self.version) else "")
+        """Whether the running version reads all these fields on that route; an unknown one as `at_least`."""
+        version = ASSUMED if self.nameless else self.version
+        known = request_fields(path, version if version_of(version) else "")
         return all(name in known for name in names)
 
     def taken(self, path: str, **params: Any) -> dict[str, Any]:

@@ -89,6 +89,17 @@ def test_a_version_that_a_proxy_hides_is_the_profiles() -> None:
     assert not run(FakeVLLM()).api_only
 
 
+def test_a_version_that_a_proxy_hides_is_told_by_answers() -> None:
+    """Where none tells it, the server may be an old one and is held to what all have."""
+    hidden = {"GET /version": (404, b"?")}
+    told = {"POST /v1/chat/completions": (200, {**COMPLETION, "system_fingerprint": "vllm-0.27.1-a1b2c3d4"})}
+    named, unnamed = run(FakeVLLM(hidden | told)), run(FakeVLLM(hidden))
+
+    assert (named.version, named.nameless, named.at_least("0.28.0")) == ("0.27.1", False, False)
+    assert (unnamed.version, unnamed.nameless) == ("", True)
+    assert (unnamed.at_least("0.20.0"), unnamed.at_least("0.28.0")) == (True, False)
+
+
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_what_a_proxy_keeps_from_clients_is_absent(status: int) -> None:
     kept = {f"GET {path}": (status, b"<html>no</html>") for path in ("/metrics", "/openapi.json")}
