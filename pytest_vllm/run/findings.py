@@ -44,6 +44,8 @@ _SCORE = re.compile(r'"(?:logprob|token_logprobs)":\s*\[?\s*(\d+\.?\d*)')
 UNKNOWN = (404, 405, 501)
 #: So many scrapes at once show whether one server answers, by when its process started.
 TURNS = 4
+#: How the fingerprint of vLLM begins from 0.21 on, unless it was told otherwise (`--fingerprint-mode`).
+_PRINT = re.compile(r'"system_fingerprint":\s*"vllm-(\d+\.\d+[^"-]*)-')
 _STARTED = re.compile(r"(?m)^process_start_time_seconds (\S+)")
 _LACKS = re.compile(
     r"not support|unsupported|not enabled|chat template|does not have|no such|--enable|not found|multimodal",
@@ -75,6 +77,8 @@ class Findings:
         self.answers: list[Recording] = []
         self._began = 0.0
         self._given_up = False
+        #: As its answers tell it, where `/version` does not.
+        self.version = ""
 
     async def all(self) -> dict[str, Capability]:
         """Every capability: the bundled ones in the order of their list, then the project's own."""
@@ -99,7 +103,8 @@ class Findings:
 
         Only one that ran before can be several. Asked at once, each scrape has a connection of its own.
         """
-        if self.server.kind.starts:
+        first = await self.get("/metrics")
+        if self.server.kind.starts or first.failure or not _STARTED.search(first.text):
             return ""
         started: set[str] = await self._once("by turns", self._started())
         return f"{len(started)} servers answer by turns at one URL" if len(started) > 1 else ""
@@ -124,6 +129,8 @@ class Findings:
         self._given_up = mute and not _read(answer)
         self.answers.append(answer)
         self._names_by_id = self._names_by_id or _BY_ID in answer.text
+        told = _PRINT.search(answer.text)
+        self.version = self.version or (told[1] if told else "")
         self._logits = self._logits or any(float(value) > 1 for value in _SCORE.findall(answer.text))
         return answer
 

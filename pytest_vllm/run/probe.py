@@ -95,6 +95,7 @@ async def probe(
         if described:
             described(await ask.get("/openapi.json"))
         drafts = bool(args.get("speculative-config")) or DRAFTED in metrics.text
+        server = replace(server, version=server.version or ask.version)
         return replace(
             server, capabilities=found, named_by_id=ask.named_by_id, logits=ask.logits, drafts=drafts
         )

@@ -1,6 +1,6 @@
 """What the made-up model and its template do that others do as well, and that no flag of vLLM says.
 
-`SIM_HABITS=dated,talks-on` in the environment; a name that is none of these is refused.
+`VLLM_SIM_HABITS=dated,talks-on` in the environment; a name that is none of these is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pytest_vllm.sim.errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-VARIABLE = "SIM_HABITS"
+VARIABLE = "VLLM_SIM_HABITS"
 DATED, SYSTEMLESS, ALTERNATES, TALKS_ON, THINKS = "dated", "systemless", "alternates", "talks-on", "thinks"
 #: Habit: what it is.
 HABITS = {
@@ -36,7 +36,7 @@ def has(environ: Mapping[str, str], habit: str) -> bool:
 
 def checked(environ: Mapping[str, str], messages: Sequence[Mapping[str, Any]]) -> None:
     """Raises ApiError for what the template refuses, in the words of such templates."""
-    roles = [str(message.get("role")) for message in messages]
+    roles = [str(message.get("role")) for message in messages if not message.get("tool_calls")]
     if has(environ, SYSTEMLESS) and "system" in roles:
         raise ApiError("System role not supported None")
     turns = [role for role in roles if role in ("user", "assistant")]

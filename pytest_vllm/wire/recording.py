@@ -115,7 +115,8 @@ class Recording:
     @property
     def renamed(self) -> bool:
         """Whether its request got another name on the way: its `X-Request-Id` came back as another one."""
-        sent, told = self.request.headers.get("X-Request-Id"), self.header("x-request-id")
+        brought = (value for name, value in self.request.headers.items() if name.lower() == "x-request-id")
+        sent, told = next(brought, None), self.header("x-request-id")
         return bool(sent and told) and sent != told
 
     @cached_property

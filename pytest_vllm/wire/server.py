@@ -25,6 +25,8 @@ class Capability:
     how: str
 
 
+#: The oldest release that is held to everything: what came later is not asked of an unknown one.
+ASSUMED = "0.20.0"
 #: A log probability of zero, as rounding may leave it.
 ROUNDED = 1e-6
 
@@ -99,6 +101,11 @@ class Server:
         """Whether something in front passes on the API alone: no health, version or metrics beside `/v1`."""
         return not self.kind.starts and not self.can("version")
 
+    @property
+    def nameless(self) -> bool:
+        """Whether something in front keeps the version from clients, and no answer told it."""
+        return not self.version and bool(self.capabilities) and self.api_only
+
     def kept(self, answer: Recording) -> bool:
         """Whether something in front keeps a page beside the API from clients: no vLLM refuses like that."""
         if self.kind.starts or answer.status not in (401, 403, 404) or answer.request.path.startswith("/v1/"):
@@ -110,13 +117,17 @@ class Server:
         return not (isinstance(said, dict) and said.keys() & {"detail", "error"})
 
     def at_least(self, version: str) -> bool:
-        """Whether the server runs that vLLM version or a newer one; an unknown one counts as the newest."""
-        running, floor = version_of(self.version), version_of(version)
+        """Whether the server runs that vLLM version or a newer one; an unknown one counts as the newest.
+
+        One that is kept from clients may be an old one: it is held to what all have by now.
+        """
+        running, floor = version_of(ASSUMED if self.nameless else self.version), version_of(version)
         return running is None or floor is None or running >= floor
 
     def takes(self, path: str, *names: str) -> bool:
-        """Whether the running version reads all these fields on that route; an unknown one is the newest."""
-        known = request_fields(path, self.version if version_of(self.version) else "")
+        """Whether the running version reads all these fields on that route; an unknown one as `at_least`."""
+        version = ASSUMED if self.nameless else self.version
+        known = request_fields(path, version if version_of(version) else "")
         return all(name in known for name in names)
 
     def taken(self, path: str, **params: Any) -> dict[str, Any]:

@@ -19,6 +19,8 @@ BASE = ["model_name", "engine"]
 def families(server: Server) -> list[dict[str, Any]]:
     """The families of the server's version."""
     known = [row for row in FAMILIES if server.at_least(row.get("since", "0"))]
+    if server.nameless:
+        return [row for row in known if "until" not in row]
     return [row for row in known if "until" not in row or not server.at_least(row["until"])]
 
 

@@ -119,7 +119,7 @@ def _in_front(stack: ExitStack, folder: Path, drawn: Draw, profile: Profile, url
     others = range(1, MIDDLEMEN[drawn.between].replicas)
     urls = []
     for one in others:
-        env = {**profile.server.env, "SIM_REPLICA": f"-{one}"}
+        env = {**profile.server.env, "VLLM_SIM_REPLICA": f"-{one}"}
         server = profile.server.model_copy(update={"env": env})
         beside = profile.model_copy(update={"server": server})
         urls.append(stack.enter_context(opened(folder / f"beside-{one}", beside, ())).server.url)

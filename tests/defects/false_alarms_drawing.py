@@ -54,12 +54,14 @@ def _each(name: str, *values: Any, only: str = "") -> list[Option]:
     return [Option({name: value}, only=only) for value in values]
 
 
+#: What writes down speech is made for so many tokens, and never takes more.
+HEARS, HEARD = "sim-transcribe", 448
 #: Model file -> what it does.
 MODELS = {
     "sim-model": {GENERATES, CHATS, THINKS},
     "sim-base": {GENERATES},
     "sim-listen": {GENERATES, CHATS},
-    "sim-transcribe": set(),
+    HEARS: set(),
     **{name: {POOLS} for name in ("sim-embed", "sim-rerank", "sim-classify", "sim-late", "sim-reward")},
 }
 #: The simulated models are made for 32768 tokens.
@@ -183,7 +185,8 @@ DIMENSIONS: dict[str, list[Option]] = {
             only=GENERATES,
         ),
     ],
-    "habits": [Option({}, {VARIABLE: name}, only=THINKS if name == "thinks" else CHATS) for name in HABITS],
+    # one that always thinks does not in completions of a rendered prompt: simulated, the two differ
+    "habits": [Option({}, {VARIABLE: name}, only=CHATS) for name in HABITS if name != "thinks"],
     "between": [Option(between=name) for name in MIDDLEMEN],
 }
 #: Tokens of a block of the simulator unless it is told otherwise, and of its context.
@@ -246,7 +249,7 @@ def draw(seed: int, version: str = "") -> Draw:
         between = option.between or between
         args |= option.args
         env |= option.env
-    return Draw(seed, version, model, _consistent(args), env, keyed, between)
+    return Draw(seed, version, model, _consistent(args, model), env, keyed, between)
 
 
 def fits(option: Option, version: str, does: set[str]) -> bool:
@@ -266,9 +269,11 @@ def _flags(version: str) -> frozenset[str]:
     return frozenset(known_flags(Version(version)))
 
 
-def _consistent(args: Mapping[str, Any]) -> dict[str, Any]:
+def _consistent(args: Mapping[str, Any], model: str = "") -> dict[str, Any]:
     """Without what vLLM refuses to start with, or serves wrongly by itself."""
     made = dict(args)
+    if model == HEARS:
+        made["max-model-len"] = min(made.get("max-model-len", HEARD), HEARD)
     if made.get("reasoning-parser") == "deepseek_r1":  # takes an answer for thoughts where thinking is off
         made.pop("default-chat-template-kwargs", None)
     if "tool-call-parser" in made and made["tool-call-parser"] is None:
@@ -289,4 +294,12 @@ def each_alone(version: str, *names: str) -> Iterator[Draw]:
         for option in DIMENSIONS[name]:
             model = option.model or "sim-model"
             if fits(option, version, MODELS[model]):
-                yield Draw(0, version, model, dict(option.args), option.env, option.keyed, option.between)
+                yield Draw(
+                    0,
+                    version,
+                    model,
+                    _consistent(option.args, model),
+                    option.env,
+                    option.keyed,
+                    option.between,
+                )

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from tests.defects.passing import Head, body_of, dressed, read_head
+from tests.defects.passing import Head, body_of, dressed, later, read_head
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -264,14 +264,16 @@ class _Standing:
         answer = await _unless_left(read_head(upstream), reader)
         if answer is None:
             return False
-        await asyncio.sleep(kind.far)
+        parts = body_of(answer, upstream)
+        if kind.far:
+            parts = later(parts, kind.far)
+            await asyncio.sleep(kind.far)
         empty = asked.method == "HEAD" or answer.status[:3] in ("204", "304")
         streams = "event-stream" in answer.get("content-type")
         known = int(answer.get("content-length") or -1)
         fields = answer.fields("connection", "transfer-encoding", "content-length", "keep-alive")
         if name:
             fields = [pair for pair in fields if pair[0].lower() != "x-request-id"] + [("x-request-id", name)]
-        parts = body_of(answer, upstream)
         if kind.gzips and "gzip" in asked.get("accept-encoding") and known >= kind.gzips and not empty:
             whole = gzip.compress(b"".join([part async for part in parts]))
             fields += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]

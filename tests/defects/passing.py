@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,6 +74,31 @@ async def body_of(head: Head, reader: StreamReader, *, request: bool = False) ->
     while left and (part := await reader.read(min(left, 65536) if left > 0 else 65536)):
         left -= len(part) if left > 0 else 0
         yield part
+
+
+def later(parts: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+    """The same pieces, each so many seconds after it came."""
+    came: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+
+    async def read() -> None:
+        try:
+            async for part in parts:
+                came.put_nowait((monotonic() + seconds, part))
+        finally:
+            came.put_nowait((0.0, b""))
+
+    reading = asyncio.create_task(read())
+
+    async def given() -> AsyncIterator[bytes]:
+        try:
+            while (piece := await came.get())[1]:
+                await asyncio.sleep(piece[0] - monotonic())
+                yield piece[1]
+            await reading
+        finally:
+            reading.cancel()
+
+    return given()
 
 
 def dressed(asked: Head, path: str, body: bytes, name: str) -> bytes:

@@ -49,7 +49,7 @@ class FakeVLLM:
             await call.answer({"error": "Unauthorized"}, 401)
             return
         rule = self.rules.get(f"{method} {path}", (404, {"detail": "Not Found"}))
-        status, body = rule(json.loads(call.body)) if callable(rule) else rule
+        status, body = rule(json.loads(call.body or "null")) if callable(rule) else rule
         if status is None:
             return  # closes without a word
         await call.answer(body, status, **self.headers)

@@ -306,3 +306,22 @@ def test_answers_that_cannot_be_read_are_those_of_one_area_or_of_all(
     held = [holding(of, n) for of in (*unread, "health") for n in range(5)]
 
     assert causes([*rows, whole], [*rows, whole, *held])[0].area == area
+
+
+@pytest.mark.parametrize(("alone", "first"), [(False, "crowd"), (True, "completions")])
+def test_what_is_right_alone_and_wrong_beside_others_is_of_that(alone: bool, first: str) -> None:
+    """Many more checks of another area fail by it, since they were asked beside others as well."""
+    others = [failing(f"completions.check-{number}", "completions.plain") for number in range(4)]
+    crowd = [failing("crowd.answers", "crowd.short[greedy]")]
+    crowd += [failing("crowd.alone", "crowd.alone[greedy]")] if alone else []
+    rows = [*others, *crowd, *(holding("crowd", number) for number in range(8))]
+
+    assert causes([*others, *crowd], rows)[0].area == first
+
+
+def test_what_an_idle_servers_gauge_shows_follows_from_blocks_that_were_kept() -> None:
+    gauge, kept = failing("metrics.idle.cache", "metrics.stream"), failing("memory.left.freed", "memory.left")
+    rows = [gauge, kept, *(holding("memory", number) for number in range(8))]
+
+    assert [one.area for one in causes([gauge, kept], rows)] == ["memory", "metrics"]
+    assert [one.area for one in causes([gauge], [gauge])] == ["metrics"]

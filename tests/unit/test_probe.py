@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.profile.model import Profile, ServerPart
 from pytest_vllm.run import probe as probing
 from pytest_vllm.run.probe import SIMULATED, SMALLEST_DEFAULT_SEQS, probe, serve_args
-from tests.unit.fake_vllm import ADAPTER, BASE, COMPLETION, KEY, FakeVLLM, models, refused, run
+from tests.unit.fake_vllm import ADAPTER, BASE, COMPLETION, KEY, METRICS, FakeVLLM, models, refused, run
 from tests.unit.wire.fake import Call, fake_server
 
 if TYPE_CHECKING:
@@ -86,6 +87,43 @@ def test_a_version_that_a_proxy_hides_is_the_profiles() -> None:
     assert (unnamed.version, unnamed.api_only) == ("", True)
     assert run(FakeVLLM(), image="vllm/vllm-openai:v0.6.4").version == "0.32.0"
     assert not run(FakeVLLM()).api_only
+
+
+def test_a_version_that_a_proxy_hides_is_told_by_answers() -> None:
+    """Where none tells it, the server may be an old one and is held to what all have."""
+    hidden = {"GET /version": (404, b"?")}
+    told = {"POST /v1/chat/completions": (200, {**COMPLETION, "system_fingerprint": "vllm-0.27.1-a1b2c3d4"})}
+    named, unnamed = run(FakeVLLM(hidden | told)), run(FakeVLLM(hidden))
+
+    assert (named.version, named.nameless, named.at_least("0.28.0")) == ("0.27.1", False, False)
+    assert (unnamed.version, unnamed.nameless) == ("", True)
+    assert (unnamed.at_least("0.20.0"), unnamed.at_least("0.28.0")) == (True, False)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_what_a_proxy_keeps_from_clients_is_absent(status: int) -> None:
+    kept = {f"GET {path}": (status, b"<html>no</html>") for path in ("/metrics", "/openapi.json")}
+
+    server = run(FakeVLLM(kept))
+    assert not any(server.can(name) for name in ("metrics", "openapi"))
+    assert run(FakeVLLM(kept), launcher="process").can("metrics") is (status != 404)
+
+
+def test_several_servers_that_answer_by_turns_have_no_counters() -> None:
+    """What one of them counts or keeps says nothing of the next request."""
+    starts = count(1)
+
+    def metrics(_body: object) -> tuple[int, bytes]:
+        return 200, f"{METRICS}process_start_time_seconds {next(starts) % 2}\n".encode()
+
+    def scraped(rules: dict[str, Any], **part: Any) -> dict[str, bool]:
+        server = run(FakeVLLM(rules), **part)
+        return {name: server.can(name) for name in ("metrics", "prefix-cache", "version")}
+
+    several = {"metrics": False, "prefix-cache": False, "version": True}
+    assert scraped({"GET /metrics": metrics}) == several
+    assert scraped({}) == dict.fromkeys(several, True)
+    assert scraped({"GET /metrics": metrics}, launcher="process") == dict.fromkeys(several, True)
 
 
 def test_the_simulator_says_so() -> None:

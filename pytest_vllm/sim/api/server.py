@@ -37,7 +37,7 @@ class Server:
         self.engines = [engine]
         self._turn = 0
         self.tokens = load()
-        self.ids = Ids(settings.seed, settings.environ.get("SIM_REPLICA", ""))
+        self.ids = Ids(settings.seed, settings.environ.get("VLLM_SIM_REPLICA", ""))
         self.shapes = Shapes(settings.version)
         self.meters = HttpMeters(clock.wall())
         self.routes: dict[str, dict[str, Callable[[Server, Call], Awaitable[Reply | None]]]] = {}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Recording, Request, Undecided, dump, load
+from pytest_vllm.wire.server import Server
 
 TEXTS = st.text(st.characters(codec=None), max_size=20)  # lone surrogates included
 TIMES = st.floats(0, 1e4).map(lambda at: round(at, 6))
@@ -52,6 +53,33 @@ def test_a_recording_comes_back_as_it_was(recording: Recording) -> None:
 
 def answer(body: bytes, status: int = 200) -> Recording:
     return Recording("a.b", Request("GET", "/"), status=status, chunks=((0.1, body),))
+
+
+@pytest.mark.parametrize(("told", "renamed"), [("mine", False), ("edge-1", True), ("", False)])
+def test_a_request_that_got_another_name_on_the_way(told: str, renamed: bool) -> None:
+    request = Request("GET", "/", headers={"X-Request-ID": "mine"})
+
+    assert Recording("a", request, status=200, headers=(("x-request-id", told),)).renamed is renamed
+    assert not Recording("a", Request("GET", "/"), headers=(("x-request-id", "edge-1"),)).renamed
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body", "kept"),
+    [
+        ("/health", 404, b"<html>404</html>", True),
+        ("/health", 404, b"", True),
+        ("/health", 403, b'{"message": "no route"}', True),
+        ("/health", 404, b'{"detail": "Not Found"}', False),
+        ("/health", 404, b'{"error": {"message": "no"}}', False),
+        ("/health", 500, b"<html>", False),
+        ("/v1/models", 404, b"<html>", False),
+    ],
+)
+def test_what_something_in_front_keeps_from_clients(path: str, status: int, body: bytes, kept: bool) -> None:
+    answer = Recording("a.b", Request("GET", path), status=status, chunks=((0.1, body),))
+
+    assert Server("http://x", "m", launcher="attach").kept(answer) is kept
+    assert not Server("http://x", "m", launcher="process").kept(answer)
 
 
 @given(RECORDINGS, st.data())

@@ -1,0 +1,1 @@
+"""Tools of the matrix and of false alarms."""
