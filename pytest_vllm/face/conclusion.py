@@ -31,6 +31,7 @@ from pytest_vllm.report import terminal
 from pytest_vllm.report.annotations import error_commands
 from pytest_vllm.report.junit import suite_properties
 from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun, counted
+from pytest_vllm.report.text import count
 from pytest_vllm.report.write import write_all
 from pytest_vllm.wire.store import file_name
 
@@ -179,6 +180,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         *session.account.doubts(session.results, own=ran, faulty=len(session.faulty)),
         *lost_checks(session, results),
         *_told_to_end(session),
+        *([_unread(session)] if session.unread else ()),
     ]
     how = {"counting": session.counting, "alone": session.account.alone}
     own_tests, strict = counted(session.own, **how), session.options.strict
@@ -239,6 +241,11 @@ def _nothing(session: GateSession, config: pytest.Config) -> str:
     return "; ".join(session.missed) or (f"{narrowed} left nothing to run" if narrowed else "")
 
 
+def _unread(session: GateSession) -> str:
+    """How much of a replayed run is lost: what it would have shown is not known."""
+    return f"{count(len(session.unread), 'recording')} of the replayed run cannot be read"
+
+
 def _told_to_end(session: GateSession) -> list[str]:
     """That a signal ended the run, which has then not seen everything."""
     ended = session.gate.run.ended if session.gate else []
@@ -255,7 +262,7 @@ def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, 
 
 def summary(session: GateSession, config: pytest.Config) -> list[str]:
     """What counted, as the terminal shows it before pytest's own last line."""
-    lines = [f"vllm: {line}" for line in session.lost]
+    lines = [f"vllm: {_unread(session)}: {next(iter(session.unread.values()))}"] if session.unread else []
     lines += [f"vllm: {name} was not written: {why}" for name, why in session.unwritten.items()]
     lines = [session.redactor.text(line) for line in lines]
     if session.record is not None:
