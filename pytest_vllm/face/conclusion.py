@@ -28,7 +28,7 @@ from pytest_vllm.launch.attach import proxy_in_front
 from pytest_vllm.locate import own_version
 from pytest_vllm.profile.known import known_faults, parser_faults
 from pytest_vllm.report import terminal
-from pytest_vllm.report.annotations import error_commands
+from pytest_vllm.report.annotations import job_lines
 from pytest_vllm.report.junit import suite_properties
 from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun, counted
 from pytest_vllm.report.text import count
@@ -274,10 +274,10 @@ def summary(session: GateSession, config: pytest.Config) -> list[str]:
 
 
 def last_screen(session: GateSession, config: pytest.Config) -> list[str]:
-    """The causes and the answer, the last lines of all; before them annotations where GitHub reads them."""
+    """The causes and the answer, the last lines of all; before them annotations where somebody reads them."""
     if session.record is None:
         return []
-    lines = error_commands(session.record, session.redactor) if os.environ.get("GITHUB_ACTIONS") else []
+    lines = job_lines(session.record, session.redactor, os.environ)
     return [*lines, *terminal.last_screen(session.record, redactor=session.redactor, style=style_of(config))]
 
 
@@ -312,6 +312,8 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
     writer = writer_of(config)
     writer.line()
     for line in terminal.did_not_boot_block(failure, redactor=session.redactor, style=style_of(config)):
+        writer.line(line)
+    for line in job_lines(record, session.redactor, os.environ):
         writer.line(line)
 
 
