@@ -28,9 +28,10 @@ from pytest_vllm.launch.attach import proxy_in_front
 from pytest_vllm.locate import own_version
 from pytest_vllm.profile.known import known_faults, parser_faults
 from pytest_vllm.report import terminal
-from pytest_vllm.report.annotations import error_commands
+from pytest_vllm.report.annotations import job_lines
 from pytest_vllm.report.junit import suite_properties
 from pytest_vllm.report.record import BootFailure, RunRecord, ServerRun, counted
+from pytest_vllm.report.text import count
 from pytest_vllm.report.write import write_all
 from pytest_vllm.wire.store import file_name
 
@@ -181,6 +182,7 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
         *session.account.doubts(session.results, own=ran, faulty=len(session.faulty)),
         *lost_checks(session, results),
         *_told_to_end(session),
+        *([_unread(session)] if session.unread else ()),
     ]
     how = {"counting": session.counting, "alone": session.account.alone}
     own_tests, strict = counted(session.own, **how), session.options.strict
@@ -241,6 +243,11 @@ def _nothing(session: GateSession, config: pytest.Config) -> str:
     return "; ".join(session.missed) or (f"{narrowed} left nothing to run" if narrowed else "")
 
 
+def _unread(session: GateSession) -> str:
+    """How much of a replayed run is lost: what it would have shown is not known."""
+    return f"{count(len(session.unread), 'recording')} of the replayed run cannot be read"
+
+
 def _told_to_end(session: GateSession) -> list[str]:
     """That a signal ended the run, which has then not seen everything."""
     ended = session.gate.run.ended if session.gate else []
@@ -257,7 +264,7 @@ def _plots(session: GateSession, name: str, config: pytest.Config) -> dict[str, 
 
 def summary(session: GateSession, config: pytest.Config) -> list[str]:
     """What counted, as the terminal shows it before pytest's own last line."""
-    lines = [f"vllm: {line}" for line in session.lost]
+    lines = [f"vllm: {_unread(session)}: {next(iter(session.unread.values()))}"] if session.unread else []
     lines += [f"vllm: {name} was not written: {why}" for name, why in session.unwritten.items()]
     lines = [session.redactor.text(line) for line in lines]
     if session.record is not None:
@@ -269,10 +276,10 @@ def summary(session: GateSession, config: pytest.Config) -> list[str]:
 
 
 def last_screen(session: GateSession, config: pytest.Config) -> list[str]:
-    """The causes and the answer, the last lines of all; before them annotations where GitHub reads them."""
+    """The causes and the answer, the last lines of all; before them annotations where somebody reads them."""
     if session.record is None:
         return []
-    lines = error_commands(session.record, session.redactor) if os.environ.get("GITHUB_ACTIONS") else []
+    lines = job_lines(session.record, session.redactor, os.environ)
     return [*lines, *terminal.last_screen(session.record, redactor=session.redactor, style=style_of(config))]
 
 
@@ -307,6 +314,8 @@ def say_not_booted(session: GateSession, name: str, error: BootError, config: py
     writer = writer_of(config)
     writer.line()
     for line in terminal.did_not_boot_block(failure, redactor=session.redactor, style=style_of(config)):
+        writer.line(line)
+    for line in job_lines(record, session.redactor, os.environ):
         writer.line(line)
 
 

@@ -201,9 +201,6 @@ def _way(profile: Profile, options: Options) -> dict[str, object]:
     """What the command line changes of the way to the server."""
     changes: dict[str, object] = {}
     given = {"ca": options.ca_file, "certificate": options.client_cert, "key": options.client_key}
-    for name, path in given.items():
-        if path and not path.exists():
-            raise pytest.UsageError(f"--vllm-{WAYS[name]}={path}: there is no such file")
     if any(given.values()):
         told = profile.server.tls.model_dump()
         tls = told | {name: str(path) for name, path in given.items() if path}
@@ -211,6 +208,9 @@ def _way(profile: Profile, options: Options) -> dict[str, object]:
             tls["key"] = None  # the profile's key belongs to the profile's certificate
         if tls["key"] and not tls["certificate"]:
             raise pytest.UsageError("--vllm-client-key alone shows nothing: pass --vllm-client-cert=FILE too")
+        for name, path in given.items():
+            if path and not path.exists():
+                raise pytest.UsageError(f"--vllm-{WAYS[name]}={path}: there is no such file")
         changes["tls"] = TlsPart(**tls)
     if options.proxy:
         try:

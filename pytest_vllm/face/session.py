@@ -70,7 +70,7 @@ class GateSession:
         traffic: what the own test that runs now has sent and got back.
         faulty: node ids of own checks whose set-up failed by itself.
         missed: what was asked for by `--vllm-check` and names nothing, in words.
-        lost: what of a replayed run cannot be read, in words.
+        unread: recordings of a replayed run that cannot be read: file -> why not.
         partial: whether some collected checks were left out.
         record: what the reports tell; None until the end.
         baselines: what was true last time, by profile.
@@ -96,7 +96,7 @@ class GateSession:
     traffic: Traffic = field(default_factory=Traffic)
     faulty: set[str] = field(default_factory=set)
     missed: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
+    unread: dict[str, str] = field(default_factory=dict)
     partial: bool = False
     record: RunRecord | None = None
     baselines: dict[str, Baseline] = field(default_factory=dict)
@@ -203,22 +203,15 @@ class GateSession:
             path = self.folder / RUN_FILE
             self._states = read_state(path) if path.is_file() else {}
             if self.replaying:
-                self._set_damaged_aside()
+                for state in self._states.values():
+                    state.store.set_damaged_aside()
+                    self.unread |= state.store.damaged
         if name not in self._states:
             raise pytest.UsageError(
                 f"the server of {name} was not started: mark a test that asks for it with getfixturevalue "
                 'with @pytest.mark.usefixtures("vllm_server"), so that it is known before workers start'
             )
         return self._states[name]
-
-    def _set_damaged_aside(self) -> None:
-        """Recordings that cannot be read leave what they are of undecided; the run says how many."""
-        for state in self._states.values():
-            state.store.set_damaged_aside()
-            if lost := state.store.damaged:
-                first = next(iter(lost.values()))
-                more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-                self.lost.append(f"recordings that cannot be read count as missing: {first}{more}")
 
     def recordings(self, name: str) -> Recordings:
         """The recordings of a profile's server."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MODEL, HARDWARE, VERSION, HOST = "model unknown", "hardware unknown", "version unknown", "machine not asked"
 UNASKED = "vLLM not asked"
+ELSEWHERE = "this machine is another"
 START = "its start unknown"
 #: What to add so that rules can judge, by what they miss.
 REMEDIES = {
@@ -33,6 +34,8 @@ REMEDIES = {
     START: "volumes, gpus and ports in the profile, or import what starts the image",
     UNASKED: "--ask, where its image or its Python is",
 }
+#: What to do where nothing can be added.
+ELSEWHERE_THEN = "run it where the server is to start"
 #: Rules about what vLLM's argument parser takes: where that parser itself takes it, it knows better.
 OVERRULED = {
     "flags.choice",
@@ -64,7 +67,7 @@ class Watched(Deployment):
         elif name == "hardware" and found is None:
             missed.add(HARDWARE)
         elif name in ("here", "host") and found is None:
-            missed.add(HOST)
+            missed.add(HOST if object.__getattribute__(self, "host") is None else ELSEWHERE)
         elif name == "reply" and (found is None or found.unasked):
             missed.add(UNASKED)
         elif name in _VERSION_READS and not object.__getattribute__(self, "__dict__")["told"]:
@@ -152,12 +155,16 @@ def findings_in(said: Sequence[Verdict]) -> list[Finding]:
     return sorted((found for one in said for found in one.findings), key=rank)
 
 
+def _remedy(why: str) -> str:
+    return ELSEWHERE_THEN if why == ELSEWHERE else f"add {REMEDIES[why]}"
+
+
 def counted(said: Sequence[Verdict]) -> str:
     """`no finding in 121 rules; 62 not judged: model unknown (48) - add …`; the reasons overlap."""
     number = Counter(one.said for one in said)
     text = f"no finding in {number['pass']} rules"
     if number["not judged"]:
         reasons = Counter(reason for one in said if one.said == "not judged" for reason in one.missing)
-        told = ", ".join(f"{why} ({many}): add {REMEDIES[why]}" for why, many in reasons.most_common())
+        told = ", ".join(f"{why} ({many}): {_remedy(why)}" for why, many in reasons.most_common())
         text += f"; {number['not judged']} not judged: {told}"
     return text

@@ -149,7 +149,9 @@ def find(
         if document.name == name_or_path and document != beside:
             return document
     known = [known.name for known in names(rootdir)]
-    raise ProfileError(unknown("profile", name_or_path, known))
+    own = rootdir / FOLDER
+    where = "" if own.is_dir() else f"; your own would lie in {own}, which is not there"
+    raise ProfileError(f"{unknown('profile', name_or_path, known)}{where}")
 
 
 def _at_path(given: str, rootdir: Path, base: Path | None) -> Document:

@@ -66,11 +66,16 @@ def beside(document: Mapping[str, Any] | None, why: str, width: int) -> list[str
     for weight, most in SHOWN.items():
         rows = of(document, weight)
         lines += [f"  {TITLES[weight]}: {len(rows)}"] if rows else []
-        lines += [piece for row in rows[:most] for line in _lines(row) for piece in _hung(line, width)]
+        lines += [
+            piece
+            for row in rows[:most]
+            for line in _lines(row, unbroken=True)
+            for piece in _hung(line, width)
+        ]
         lines += [f"    … {len(rows) - most} more in report.html"] if len(rows) > most else []
     for what, why_not in document["not_compared"].items():
         lines += _indented(f"not compared: {what}, because {why_not}", width)
-    return [clip(printable(line), width) for line in [*lines, *_speed_lines(document)[1:]]]
+    return [clip(printable(line), width) for line in [*lines, *_speed_lines(document, width)[1:]]]
 
 
 def _hung(line: str, width: int) -> list[str]:
@@ -202,13 +207,15 @@ def amount(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= WHOLE else f"{value:,.6g}"
 
 
-def _lines(row: Mapping[str, Any]) -> Iterator[str]:
+def _lines(row: Mapping[str, Any], *, unbroken: bool = False) -> Iterator[str]:
+    """A difference and what it means; `unbroken`: each on one line, for whoever wraps them."""
     mark = f"{verdict_of(row)} " if row["change"] else ""
     told = change(row)
     yield clip(f"  {mark}{row['what']}: {told}" if told else f"  {mark}{row['what']}", 2 * WIDTH)
     for part in (row["means"], row["source"] and f"known: {row['source']}"):
         if part:
-            for line in wrap(clip(" ".join(part.split()), 3 * WIDTH), WIDTH - 6):
+            words = clip(" ".join(part.split()), 3 * WIDTH)
+            for line in [words] if unbroken else wrap(words, WIDTH - 6):
                 yield f"      {line}"
 
 
@@ -228,7 +235,8 @@ def _areas(rows: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{area} {number}" for area, number in counts.items())
 
 
-def _speed_lines(document: Mapping[str, Any]) -> list[str]:
+def _speed_lines(document: Mapping[str, Any], width: int = 0) -> list[str]:
+    """The speeds as a table; where it is wider than `width`, one by one, since the ratio stands last."""
     cells = [("load", "figure", "before", "after", "ratio"), *speed_cells(document["speeds"])]
     if len(cells) == 1:
         return []
@@ -237,7 +245,12 @@ def _speed_lines(document: Mapping[str, Any]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     ]
-    return ["", f"Speeds: {count(len(cells) - 1, 'figure')}", *(f"  {line}" for line in table)]
+    head = ["", f"Speeds: {count(len(cells) - 1, 'figure')}"]
+    if not width or max(map(len, table)) + 2 <= width:
+        return [*head, *(f"  {line}" for line in table)]
+    for load, figure, before, after, ratio in cells[1:]:
+        head += _hung(f"  {load}, {figure}: {before} → {after}; {ratio}", width)
+    return head
 
 
 def _size_lines(document: Mapping[str, Any]) -> list[str]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: What a verdict is in SARIF; of the others nothing is listed.
 LEVELS = {Verdict.FAIL: "error", Verdict.UNDECIDED: "warning", Verdict.ADVISORY: "note"}
+#: The rule that failing tests of the person's own break.
+OWN = "own-tests"
 COLOURS = {"GO": "#116b33", "NO-GO": "#b3211b"}
 OTHER = "#8a5a00"
 #: Units of a badge's text: about a character of Verdana at 11 px, and the space around a word.
@@ -29,16 +31,20 @@ CHARACTER, SPACE = 7, 10
 
 
 def sarif(document: Mapping[str, Any]) -> str:
-    """Checks that failed, were undecided or advise, as a SARIF 2.1.0 log.
+    """Checks that failed, were undecided or advise, and own tests that failed, as a SARIF 2.1.0 log.
 
-    A result lies in the profile's file where there is one, else in the file of the check.
+    A result lies in the profile's file where there is one, else in the file of the check or own test.
     """
     rows = [row for row in document["results"] if row["verdict"] in LEVELS]
     names = sorted({row["check"] for row in rows})
     facts = {row["check"]: row["fact"] for row in rows}
     origins = {server["profile"]: server["origin"] for server in document["servers"]}
+    own = [one for one in document["own_tests"] if one["outcome"] in ("failed", "error")]
+    if own:
+        names, facts = [*names, OWN], {**facts, OWN: "A test of your own passes."}
     rules = [{"id": name, "shortDescription": {"text": facts[name]}} for name in names]
     results = [_found(row, names, origins.get(row["profile"], "")) for row in rows]
+    results += [_own(one, names) for one in own]
     version = document["run"]["versions"].get("pytest-vllm", "")
     return json.dumps(log("pytest-vllm", version, rules, results), indent=1, ensure_ascii=False) + "\n"
 
@@ -52,6 +58,15 @@ def _found(row: Mapping[str, Any], names: list[str], origin: str) -> dict[str, A
     return {
         **result(row["check"], names, LEVELS[Verdict(row["verdict"])], text, place),
         "partialFingerprints": {"pytestVllmCheck/v1": f"{row['profile']}:{row['check']}"},
+    }
+
+
+def _own(one: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+    file, _, name = one["nodeid"].partition("::")
+    text = f"{name}: {one['message']}".strip()
+    return {
+        **result(OWN, names, LEVELS[Verdict.FAIL], text, location(file, 1)),
+        "partialFingerprints": {"pytestVllmOwn/v1": one["nodeid"]},
     }
 
 

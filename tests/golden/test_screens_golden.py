@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_vllm.report import terminal
-from pytest_vllm.report.annotations import error_commands
+from pytest_vllm.report.annotations import AZURE, GITHUB, job_lines
 from pytest_vllm.report.causes import MOST_CAUSES
 from pytest_vllm.report.redaction import redactor_for
 from pytest_vllm.report.text import Style, columns
+from tests.golden import sample_runs
 from tests.golden.five import KEPT, broken
 from tests.golden.sample_runs import go
 
@@ -74,15 +74,32 @@ def test_the_log_of_a_ci_job_is_as_agreed(name: str, golden: Callable[[str, str]
     assert len(shown) + BEFORE < 150
 
 
+@pytest.mark.parametrize(("where", "begins"), [(GITHUB, "::error title="), (AZURE, "##vso[task.logissue ")])
 @pytest.mark.parametrize("name", KEPT)
-def test_each_cause_is_one_annotation_on_one_line(name: str) -> None:
-    """GitHub reads a line for each cause; nothing in it ends the command early."""
+def test_each_cause_is_one_annotation_on_one_line(name: str, where: str, begins: str) -> None:
+    """A line is read for each cause; nothing in it ends the command early."""
     record = broken(name)
-    lines = error_commands(record, redactor_for(()))
+    lines = job_lines(record, redactor_for(()), {where: "true"})
 
     assert len(lines) == len(record.causes)
-    for line in lines:
-        command, title, _ = line.split("::")[1].partition(" ")[0], line.split("::")[1], None
-        assert command == "error"
-        assert title.count(",") == 0
-        assert os.linesep not in line
+    assert [line for line in lines if not line.startswith(begins) or len(line.splitlines()) != 1] == []
+    assert where == AZURE or all(line.split("::")[1].count(",") == 0 for line in lines)
+    assert job_lines(record, redactor_for(()), {}) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "begins"),
+    [
+        (sample_runs.did_not_boot, "::error title=vllm%3A"),
+        (sample_runs.undecided, "::warning title=vllm%3A stream.stop.not-in-text could not be decided::"),
+        (sample_runs.go, ""),
+    ],
+)
+def test_what_is_no_go_for_want_of_a_verdict_is_an_annotation_too(
+    record: Callable[[], RunRecord], begins: str
+) -> None:
+    lines = job_lines(record(), redactor_for(()), {GITHUB: "true"})
+
+    assert bool(lines) is bool(begins)
+    assert all(line.startswith(("::error", "::warning")) for line in lines)
+    assert not begins or lines[0].startswith(begins)

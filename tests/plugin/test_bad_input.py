@@ -55,6 +55,15 @@ max-modle-len = 4096
             ["suites/helth: there is no such suite; did you mean suites/health?"],
         ),
         (["suites/health"], 4, ["these checks need a server", "--vllm-profile=NAME"]),
+        (["--vllm-check=health"], 4, ["--vllm-check needs to know of which server"]),
+        (["--vllm-url=ftp://spark/"], 4, ["ftp://spark/ is not a URL of an HTTP server"]),
+        (["--vllm-url=https://spark", "--vllm-ca-file=none.pem"], 4, ["none.pem: there is no such file"]),
+        (["-o", "vllm_profiles=sim"], 4, ["unknown key vllm_profiles", "did you mean vllm_profile?"]),
+        (
+            ["--vllm-profile=sim", "--vllm-check=health", "-k", "zzz"],
+            5,
+            ["NOTHING RAN  -k zzz left nothing to run"],
+        ),
         (["--vllm-profile=sim", "-o", "vllm_suites=yess"], 4, ["vllm_suites in the ini file", "'yess'"]),
     ],
 )
@@ -83,4 +92,54 @@ def test_an_unreachable_url_is_exit_20(gate: Gate) -> None:
     assert run.exit == 20
     assert "did not boot" in run.text
     assert "http://127.0.0.1:1" in run.text
+    assert "Traceback" not in run.text
+
+
+ABOUT = '[server]\nlauncher = "sim"\nmodel = "m"\n\n[expect]\nchecks = ["models", "helth"]\n'
+
+
+def test_what_a_profile_is_about_is_not_misspelt(gate: Gate) -> None:
+    run = gate("--vllm-profile=./about.toml", files={"about.toml": ABOUT})
+
+    assert run.exit == 4, run.text
+    assert "[expect] checks: 'helth' names no check; did you mean health?" in run.text
+
+
+TWINS = """
+from pytest_vllm import MUST, check
+
+@check("ours.one", MUST, spec="profile:one")
+def test_first(vllm_server):
+    "One holds."
+    assert vllm_server.url
+
+@check("ours.one", MUST, spec="profile:one")
+def test_second(vllm_server):
+    "Two holds."
+    assert not vllm_server.url
+"""
+
+
+@pytest.mark.parametrize("more", [[], ["-n2"]])
+def test_two_checks_of_one_id_are_refused(gate: Gate, more: list[str]) -> None:
+    run = gate("test_twins.py", "--vllm-profile=sim", *more, files={"test_twins.py": TWINS})
+
+    assert run.exit == 4, run.text
+    assert "check ours.one is declared twice, by test_twins.py::test_first and" in run.text
+
+
+def test_a_damaged_run_is_judged_as_far_as_it_can_be_read(gate: Gate) -> None:
+    made = gate("--vllm-profile=sim", "--vllm-check=health")
+    folder = made.folders[-1]
+    cut = next((folder / "sim" / "recordings").glob("health.*.jsonl"))
+    cut.write_bytes(cut.read_bytes()[:100])
+    run = gate(f"--vllm-replay={folder}", "--vllm-check=health")
+
+    assert run.exit == 21, run.text
+    assert "1 recording of the replayed run cannot be read" in run.text
+    (folder / "run.json").write_text("{", "utf-8")
+    run = gate(f"--vllm-replay={folder}", "--vllm-check=health")
+
+    assert run.exit == 4, run.text
+    assert "its run.json cannot be read" in run.text
     assert "Traceback" not in run.text

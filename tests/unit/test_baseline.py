@@ -49,7 +49,7 @@ def test_a_baseline_survives_its_file() -> None:
 
 @pytest.mark.parametrize("body", [{}, [], {"format": "other"}, None])
 def test_another_file_is_refused(body: object) -> None:
-    with pytest.raises(BaselineError, match="no baseline"):
+    with pytest.raises(BaselineError, match="it is not a baseline"):
         from_json(body)
 
 

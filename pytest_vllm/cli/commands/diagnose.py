@@ -27,11 +27,13 @@ def diagnose(given: Namespace) -> int:
     from pytest_vllm.launch.diagnosis import Sure
     from pytest_vllm.launch.diagnosis import diagnose as diagnosed
     from pytest_vllm.report.tables import print_json
+    from pytest_vllm.report.text import printable
 
     lines = read_log(given.log)
     found = diagnosed(lines, hung=given.hung or None, place=place_given(given.log, lines))
     if given.json:
         print_json(found.plain())
     else:
-        print("\n".join(rendered(found)))
+        lines = "\n".join(rendered(found)).split("\n")
+        print("\n".join(map(printable, lines)))
     return int(found.sure is not Sure.NO_FAULT)

@@ -32,6 +32,8 @@ _DRAWN = re.compile(r"[0-9a-f]{6,}")
 LEAST_PAIRS, MANY_PAIRS = 4, 8
 #: Requests alone on the server: how many are needed, and by how much all of them must differ.
 PAIRS, ALONE_LEAST = 12, 0.25
+#: The load that they are, which is asked of one server after the other.
+ALONE = "recorded exchanges, alone on the server"
 #: Figure -> (what it is, unit, share that counts, whether less is worse, consequence).
 SIZES: dict[str, tuple[str, str, float, bool, str]] = {
     "kv-cache-tokens": ("KV cache", "tokens", 0.02, True, "fewer requests fit at once"),
@@ -147,7 +149,7 @@ def alone(
         {"value": round(sum(times), 3), "low": None, "high": None, "n": len(keys)} for times in (one, other)
     ]
     return {
-        "load": "recorded exchanges, alone on the server",
+        "load": ALONE,
         "figure": "seconds in all",
         "before": ends[0],
         "after": ends[1],

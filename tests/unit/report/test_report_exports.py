@@ -83,3 +83,14 @@ def test_measured_values_are_a_table_that_no_spreadsheet_runs() -> None:
     head, *lines = csv.reader(io.StringIO(exports.measurements(shown)))
     assert head == ["profile", "check", "level", "verdict", "name", "value"]
     assert [line[4:] for line in lines] == [["speed", "3.3 tok/s"], ["x", "'=1+1"]]
+
+
+def test_a_failing_test_of_ones_own_is_in_sarif_too() -> None:
+    shown = document(go())
+    own = {"nodeid": "tests/test_bot.py::test_greets", "outcome": "failed", "message": "AssertionError: no"}
+    shown["own_tests"] = [own, {**own, "nodeid": "tests/test_bot.py::test_other", "outcome": "passed"}]
+
+    (run,) = json.loads(exports.sarif(shown))["runs"]
+    (row,) = [row for row in run["results"] if row["ruleId"] == exports.OWN]
+    assert row["message"]["text"] == "test_greets: AssertionError: no"
+    assert row["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "tests/test_bot.py"

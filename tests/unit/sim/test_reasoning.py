@@ -123,3 +123,15 @@ def test_hot_thinkers_begin_differently(simulated: Callable[..., Client], parser
     }
 
     assert len(texts) > 12
+
+
+def test_a_rendered_question_is_thought_about_over_completions_too(simulated: Callable[..., Client]) -> None:
+    """The model is the same on both routes; with the switch off the template closes the thought at once."""
+    sim = thinker(simulated, QWEN)
+    messages = [{"role": "user", "content": ASK}]
+    for more, thinks in ({}, True), ({"chat_template_kwargs": {"enable_thinking": False}}, False):
+        prompt = sim.post("/tokenize", messages=messages, **more).json["tokens"]
+        answer = sim.post("/v1/completions", prompt=prompt, max_tokens=60, temperature=0)
+        text = answer.json["choices"][0]["text"]
+
+        assert text.startswith("<think>") is thinks, text

@@ -132,3 +132,19 @@ def test_keys_name_a_file_that_is_no_recording(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match=r"a\.jsonl: its first line names no key"):
         RecordingStore(tmp_path).keys()
+
+
+def test_damaged_files_count_as_recordings_that_are_not_there(tmp_path: Path) -> None:
+    for key in ("a.whole", "a.cut", "a.empty"):
+        RecordingStore(tmp_path).save(recording(key))
+    cut = tmp_path / file_name("a.cut")
+    cut.write_bytes(cut.read_bytes()[:100])
+    (tmp_path / file_name("a.empty")).write_bytes(b"")
+    store = RecordingStore(tmp_path)
+    store.set_damaged_aside()
+
+    assert store.keys() == ("a.whole",)
+    assert ("a.whole" in store, "a.cut" in store, "a.empty" in store) == (True, False, False)
+    assert sorted(store.damaged) == [file_name("a.cut"), file_name("a.empty")]
+    with pytest.raises(LookupError, match="is damaged"):
+        store.get("a.cut")

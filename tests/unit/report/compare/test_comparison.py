@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from pytest_vllm.report.compared import markdown, text
 from pytest_vllm.report.compared_page import page
 from pytest_vllm.report.compared_yaml import report
 from pytest_vllm.wire.failure import HELD_UP, TOO_BUSY
+from pytest_vllm.wire.recording import Recording, Request
 from tests.unit.report.compare.runs import chat, part_of, run_of, scrape
 
 P = ("p", "p")
+JSON = (("content-type", "application/json"),)
 HOSTILE = "</script><script>alert(1)</script>|`\x1b[2J"
 
 
@@ -226,3 +229,29 @@ def test_every_other_verdict_has_its_consequence_in_words() -> None:
 
     assert len(found) == len(results)
     assert [row["what"] for row in found if not row["means"]] == []
+
+
+def test_cases_that_are_not_asked_any_more_are_one_difference() -> None:
+    cases = {f"a.b[{name}]": "pass" for name in "xyz"}
+    after = part_of(results=dict.fromkeys(cases, "not-run")) | {
+        "reasons": {"a.b[x]": "too old", "a.b[y]": "too old", "a.b[z]": "no route"}
+    }
+    found = compare(run_of(part_of(results=cases)), run_of(after), P)
+    (one,) = found["differences"]
+
+    assert (one["what"], one["weight"], one["level"]) == ("a.b (3 cases)", "behaviour", "MUST")
+    assert one["means"] == "not asked any more; too old; and 1 more reason"
+    assert "not asked now MUST a.b (3 cases): pass → not-run" in text(found)
+
+
+def test_a_route_that_is_gone_is_reported_once() -> None:
+    """It is a field of the document of routes, too."""
+    shown = [{"paths": {path: {"post": {}} for path in paths}} for paths in (("/v1/a", "/v1/b"), ("/v1/a",))]
+    asked = [Recording("openapi", Request("GET", "/openapi.json"), status=200) for _ in shown]
+    parts = [
+        part_of([replace(one, headers=JSON, chunks=((0.1, json.dumps(body).encode()),))], document=body)
+        for one, body in zip(asked, shown, strict=True)
+    ]
+    found = compare(run_of(parts[0]), run_of(parts[1]), P)
+
+    assert [one["what"] for one in found["differences"]] == ["POST /v1/b"]

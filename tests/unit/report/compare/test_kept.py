@@ -92,3 +92,11 @@ def test_a_run_on_another_machine_is_marked_and_changes_nothing() -> None:
     table = rows([run_of(part_of(hardware=name)) for name in ("h100", "h200")], "p")
 
     assert [row["mark"] for row in table] == ["other machine", ""]
+
+
+def test_what_a_run_is_compared_with_came_before_it(tmp_path: Path) -> None:
+    for number in range(2):
+        kept.remember(tmp_path, run_of(part_of(), **named(number)))
+
+    assert kept.last_good(tmp_path, "p", but=named(1)["run"])["run"]["id"] == named(0)["run"]
+    assert kept.last_good(tmp_path, "p", but=named(0)["run"])["run"]["id"] == named(1)["run"]

@@ -9,6 +9,8 @@ import pytest
 from pytest_vllm.decide.baseline import Baseline, compare, raw
 from pytest_vllm.decide.noworse import excused, lost, told, unneeded, worsened
 from pytest_vllm.decide.verdict import Answer, Family, Level, Result, Verdict, decide
+from pytest_vllm.face.compared import worse_of
+from pytest_vllm.report.compare.figures import ALONE
 
 MUST = Result("a.b", Level.MUST, Family.CONFORMANCE, Verdict.FAIL, "A fact.", reason="seen", profile="p")
 
@@ -82,3 +84,11 @@ def test_what_is_worse_beside_the_checks_decides_and_says_what_the_checks_say() 
         "worse than the older server: ttft is slower; of the checks alone: 1 check decided, none failed"
     )
     assert worsened(bad, [str(n) for n in range(7)]).why.endswith("4 and 2 more; 1 MUST check failed")
+
+
+def test_only_what_was_measured_in_turns_is_slower_for_sure() -> None:
+    """Recorded exchanges are asked of one server after the other, on a machine that does other things too."""
+    slower = {"weight": "speed", "area": "speed", "means": "slower: 1.6 times (1.3 to 2.0)"}
+    rows = [{**slower, "what": f"seconds in all of {ALONE}"}, {**slower, "what": "tpot of throughput.one"}]
+
+    assert worse_of({"differences": rows}) == [f"tpot of throughput.one is {slower['means']}"]
