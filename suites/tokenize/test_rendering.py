@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, Recording, Recordings, check, only_if, unexpected
+from pytest_vllm import MUST, Recording, Recordings, check, listed, observe, only_if, unexpected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 SPEC = "vllm:serving/openai_compatible_server/#chat-template"
 NEEDS = ["chat", "tokenize"]
 #: How most templates write what no text holds: `<|im_start|>`.
 MARK = re.compile(r"<\|[^<>|\s]{1,40}\|>")
+#: What no template writes otherwise.
+PLAIN = re.compile(r"[A-Za-z0-9 .,?-]+")
 CHATS = ("tokenize.chat", "tokenize.turns", "tokenize.system", "tokenize.begun")
 
 
@@ -79,3 +85,45 @@ def test_marks(tokenize_chat_back: Recording, tokenize_chat_pieces: Recording) -
     ]
 
     assert not lost, f"{', '.join(lost)}: {prompt!r:.120}"
+
+
+@check(
+    "tokenize.every.held",
+    MUST,
+    spec=SPEC,
+    needs=NEEDS,
+    exchanges=["tokenize.in-a-row", "tokenize.in-a-row-chat", "tokenize.held[", "sizes.talk-count", "*"],
+)
+def test_held(vllm_recordings: Recordings) -> None:
+    """The tokens of a conversation, however long, hold the words of every turn of it."""
+    said = {
+        tuple(one.request.json["tokens"]): str(one.json["prompt"])
+        for one in vllm_recordings.of("tokenize.held[")
+        if one.status == 200 and isinstance(one.json, dict) and "prompt" in one.json
+    }
+    asked = [one for one in vllm_recordings.of("") if one.request.path == "/tokenize" and one.status == 200]
+    rows = [
+        (one.key, words, said[ids])
+        for one in asked
+        if isinstance(one.json, dict) and (ids := tuple(one.json.get("tokens") or ())) in said
+        for words in _plain_words(one.request.json.get("messages") or ())
+    ]
+    only_if(rows, "no conversation was read back")
+    observe("messages read back", len(rows))
+    wrong = [f"{key}: {words!r}" for key, words, prompt in rows if _joined(words) not in _joined(prompt)]
+
+    assert not wrong, f"{len(wrong)} of {len(rows)} are not in the prompt: {listed(wrong)}"
+
+
+def _plain_words(turns: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What users and assistants say in plain words, part by part; a template may write calls as it likes."""
+    for turn in turns:
+        if turn.get("role") in ("user", "assistant") and not turn.get("tool_calls"):
+            given = turn.get("content")
+            parts = given if isinstance(given, list) else [{"text": given}]
+            texts = [part.get("text") for part in parts if isinstance(part, dict)]
+            yield from (text for text in texts if isinstance(text, str) and PLAIN.fullmatch(text))
+
+
+def _joined(text: str) -> str:
+    return "".join(text.split()).casefold()
