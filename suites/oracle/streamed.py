@@ -84,7 +84,7 @@ ITEMS = (RESPONSES, MESSAGES)
 #: What is made for a crowd: a canary's prompts are its own, and a mixed crowd's fields may change nothing.
 OTHERS = ("canary.", "crowd.")
 #: Tokens at most of an answer and of a prompt that is asked for again, and requests at most.
-TOKENS, PROMPT, MOST = 48, 600, 36
+TOKENS, PROMPT, MOST = 48, 600, 40
 CANDIDATES = 5
 
 
@@ -108,15 +108,24 @@ def twins(server: Server, recorded: Sequence[Recording]) -> Iterator[tuple[str, 
 
 
 def traits(one: Answer) -> set[tuple[str, str, str]]:
-    """Route, field and kind of all whose effect shows in an answer."""
-    asked = plain(one.asked) | {"temperature": one.asked.get("temperature")}
+    """Route, field and kind of all whose effect shows in an answer, and what its conversation holds."""
+    asked: Asked = plain(one.asked) | {"temperature": one.asked.get("temperature")}
     asked |= {name: one.asked[name] for name in BEST if name in one.asked}
     return {
         (one.path, name, kind)
         for name, shows in SHOWS.items()
         if shows(asked)
         for kind in (_kinds(asked[name]) if name in KINDS else [""])
-    }
+    } | {(one.path, "messages", kind) for kind in _talks(asked.get("messages"))}
+
+
+def _talks(turns: Any) -> set[str]:
+    """What a conversation holds beside one question in words."""
+    if not isinstance(turns, list):
+        return set()
+    roles = {str(turn.get("role")) for turn in turns} - {"user"}
+    parts = any(isinstance(turn.get("content"), list) for turn in turns)
+    return roles | ({"parts"} if parts else set())
 
 
 def _spelt(one: Answer) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.calls import call_deltas, turns
 from pytest_vllm.sim.defects.choose import in_body, in_choices
-from pytest_vllm.sim.defects.edit import choices
+from pytest_vllm.sim.defects.edit import choices, set_text, text_of
 from pytest_vllm.sim.defects.make import ignores, metric, spoil
 from pytest_vllm.sim.defects.registry import add, defect
 from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES, only
@@ -276,4 +276,28 @@ in_body(
     ("/tokenize",),
     _cut,
     catches=["tokenize.every.counted"],
+)
+
+
+@defect("oracle.latin-charset", on="reply", paths=(CHAT,), catches=["oracle.text.charset"])
+def latin_charset(reply: Reply, exchange: Exchange) -> Reply:
+    """Answers in UTF-8 are marked as Latin-1."""
+    del exchange
+    marked = ("content-type", "application/json; charset=iso-8859-1")
+    reply.headers = [marked if name.lower() == "content-type" else (name, v) for name, v in reply.headers]
+    return reply
+
+
+def _repeated(choice: Json, asked: Json) -> None:
+    first = (turns(asked) or [{}])[0]
+    if first.get("role") == "system" and isinstance(first.get("content"), str):
+        set_text(choice, f"{first['content']} {text_of(choice)}")
+
+
+in_choices(
+    "oracle.system-said",
+    "Whole answers behind a system message begin with it.",
+    (CHAT,),
+    _repeated,
+    catches=["oracle.same.text"],
 )
