@@ -21,7 +21,7 @@ SPEC = "vllm:serving/openai_compatible_server/#completions-api"
 
 @check("completions.every.prompt-ids", MUST, spec=SPEC, exchanges=["oracle.owned[", "*"])
 def test_prompt_ids(vllm_recordings: Recordings) -> None:
-    """The ids that are told of a prompt are those that it was given by, for each of a batch."""
+    """The ids told of a prompt are those that it was given by, for each of a batch."""
     found = [one for one in vllm_recordings.of("") if one.request.path == COMPLETIONS and answer_of(one)]
     rows = [row for one in found for row in _prompts(one)]
     only_if(rows, "no answer tells the ids of a prompt that was given by ids")

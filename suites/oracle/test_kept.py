@@ -34,7 +34,7 @@ def test_streamed(vllm_recordings: Recordings) -> None:
 
 @check("oracle.kept.tokens", MUST, spec=VLLM, exchanges=["oracle.streamed[", "*"])
 def test_tokens(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """No answer holds a token that its request forbids, or one behind a token that ends it."""
+    """No answer holds a token that its request forbids, or goes on behind its end."""
     only_if(not vllm_server.drafts, "where tokens are drafted some versions do not keep them from an answer")
     rows = [(one, ids) for one in answers(vllm_recordings) if _masks(one) for ids in _all_ids(one)]
     only_if(rows, "no answer to a request that forbids tokens gives their ids")

@@ -28,7 +28,7 @@ IN_A_ROW: list[dict[str, Any]] = [
     },
 ]
 #: Conversations at most that are read back.
-READ_BACK = 8
+READ_BACK = 10
 
 round_trip = cases("round_trip", case_file("round-trip"))
 
@@ -165,7 +165,7 @@ def tokenize_in_a_row_chat(server: Server) -> Request:
 def tokenize_held(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
     """The text of the tokens that conversations were made of, one of each length and order of roles."""
     seen: set[str] = set()
-    for one in recorded:
+    for one in sorted(recorded, key=lambda one: not one.key.startswith(("tokenize.", "sizes."))):
         if one.status == 200 and one.request.path == "/tokenize" and isinstance(one.json, dict):
             turns = one.request.json.get("messages")
             kind = json.dumps([turn.get("role") for turn in turns]) if isinstance(turns, list) else ""

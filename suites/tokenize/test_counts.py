@@ -17,7 +17,7 @@ def test_count(round_trip: Case, tokenize_text: Recording) -> None:  # noqa: ARG
 
 @check("tokenize.every.counted", MUST, spec=SPEC, needs=["tokenize"], exchanges=["sizes.prompt-count", "*"])
 def test_every_counted(vllm_recordings: Recordings) -> None:
-    """`count` is the number of tokens for every text and conversation of the run, however long."""
+    """`count` is the number of tokens for every text and conversation of the run."""
     told = [one for one in vllm_recordings.of("") if one.request.path == "/tokenize" and one.status == 200]
     rows = [(one.key, one.json) for one in told if isinstance(one.json, dict)]
     only_if(rows, "nothing was tokenized")

@@ -37,7 +37,7 @@ def test_ids(vllm_recordings: Recordings) -> None:
 
 @check("tools.every.numbered", MUST, spec="openai:chat-streaming", needs=["stream"], exchanges=THREE)
 def test_numbered(vllm_recordings: Recordings) -> None:
-    """The calls of every chat stream are numbered from 0 on, each number for one of them."""
+    """The calls of every chat stream are numbered from 0 on, each number for one."""
     wrong = misnumbered(vllm_recordings, CHAT)
 
     assert not wrong, wrong

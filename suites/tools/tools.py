@@ -15,7 +15,7 @@ PING = "ping"
 WEATHER = "get_weather"
 NOTE = "write_note"
 ODD = "keep_values"
-OSLO, PARIS, ROME = "weather_in_oslo", "weather_in_paris", "weather_in_rome"
+OSLO, PARIS = "weather_in_oslo", "weather_in_paris"
 
 #: Characters that a long argument consists of: words, so that it takes many tokens.
 LONG = " ".join(f"line {number}: the quick brown fox jumps over the lazy dog;" for number in range(1, 13))
@@ -72,7 +72,6 @@ weather = tool(
 )
 oslo = tool(OSLO, {"city": constant("Oslo")}, "Tells the weather in Oslo.")
 paris = tool(PARIS, {"city": constant("Paris")}, "Tells the weather in Paris.")
-rome = tool(ROME, {"city": constant("Rome")}, "Tells the weather in Rome.")
 note = tool(NOTE, {"text": constant(LONG)}, "Writes a note.")
 
 WEATHER_ARGUMENTS = {"city": "Oslo", "unit": "celsius", "days": 3}

@@ -301,3 +301,19 @@ in_choices(
     _repeated,
     catches=["oracle.same.text"],
 )
+
+
+def _eight(body: Any, path: str) -> Any:
+    del path
+    results = [turn for turn in turns(body) if turn.get("role") == "tool"]
+    for turn in results[8:]:
+        turn["content"] = ""
+    return body
+
+
+add(
+    "tokenize.eight-results",
+    "Of a conversation's tool results eight are read and counted.",
+    {"body": only((CHAT, "/tokenize"), _eight)},
+    catches=["tokenize.every.held"],
+)
