@@ -97,6 +97,15 @@ def oracle_owned(server: Server, owned_form: Case, tokenize_word: Recording) -> 
     return server.completion([ids * 2, ids * 3], return_token_ids=True, **drawn, **owned_form["set"])
 
 
+@exchange("oracle.stopped")
+def oracle_stopped(server: Server) -> Request:
+    """A text in several scripts that a constraint makes the model write, up to a word beyond ASCII."""
+    only_if(server.can("structured-output"), "the server keeps no constraints")
+    only_if(server.at_least("0.11.0"), "this version names its constraints otherwise")
+    only: dict[str, Any] = {"structured_outputs": {"choice": ["Ça va, żółć 東京 end"]}, "stop": ["東京"]}
+    return server.completion("<think>\n</think>\nWrite:", max_tokens=48, expect=None, **only)
+
+
 @exchange("oracle.many")
 def oracle_many(server: Server, owned_form: Case) -> Request:
     """Two dozen prompts in one request, each echoed before its text."""

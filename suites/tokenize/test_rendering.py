@@ -92,7 +92,14 @@ def test_marks(tokenize_chat_back: Recording, tokenize_chat_pieces: Recording) -
     MUST,
     spec=SPEC,
     needs=NEEDS,
-    exchanges=["tokenize.in-a-row", "tokenize.in-a-row-chat", "tokenize.held[", "sizes.talk-count", "*"],
+    exchanges=[
+        "tokenize.in-a-row",
+        "tokenize.in-a-row-chat",
+        "tokenize.held[",
+        "sizes.talk-count",
+        "sizes.agent-count",
+        "*",
+    ],
 )
 def test_held(vllm_recordings: Recordings) -> None:
     """The tokens of a conversation, however long, hold the words of every turn of it."""

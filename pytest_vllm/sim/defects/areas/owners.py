@@ -303,6 +303,22 @@ in_choices(
 )
 
 
+def _ascii_stops(body: Any, path: str) -> Any:
+    del path
+    given = body.get("stop") if isinstance(body, dict) else None
+    if isinstance(given, list):
+        body["stop"] = [text for text in given if str(text).isascii()]
+    return body
+
+
+add(
+    "oracle.stops-in-ascii",
+    "A stop string beyond ASCII stops nothing.",
+    {"body": only((COMPLETIONS,), _ascii_stops)},
+    catches=["oracle.stop.hidden"],
+)
+
+
 def _eight(body: Any, path: str) -> Any:
     del path
     results = [turn for turn in turns(body) if turn.get("role") == "tool"]
