@@ -170,3 +170,9 @@ def logprobs_deep_read(server: Server, logprobs_deep: Recording) -> Request:
     only_if(said, "the server gives no token ids to read again")
     ids = [*logprobs_deep.request.json["prompt"], *said]
     return server.completion(ids, max_tokens=1, logprobs=1, echo=True, prompt_logprobs=1)
+
+
+@exchange("logprobs.scripts")
+def logprobs_scripts(server: Server) -> Request:
+    """A prompt in several scripts, echoed with its log probabilities."""
+    return server.completion("Ça va? 東京 👍🏽 naïve—yes:", echo=True, logprobs=1, max_tokens=1)

@@ -46,6 +46,7 @@ def test_bytes(vllm_recordings: Recordings) -> None:
     ]
     only_if(rows, "no answer of chat or responses gives bytes")
     wrong = [f"{key}: {one['token']!r} as {one['bytes']}" for key, one in rows if _other(one)]
+    wrong += [f"{key}: {token!r} has none" for key, token in _without_bytes(vllm_recordings)]
 
     assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
 
@@ -65,7 +66,12 @@ def test_mass(vllm_recordings: Recordings, vllm_server: Server) -> None:
     assert not wrong, f"{len(wrong)} of {len(rows)} tokens: {listed(wrong)}"
 
 
-@check("logprobs.every.offsets", MUST, spec="openai:completions/object#logprobs", exchanges=["*"])
+@check(
+    "logprobs.every.offsets",
+    MUST,
+    spec="openai:completions/object#logprobs",
+    exchanges=["logprobs.scripts", "*"],
+)
 def test_offsets(vllm_recordings: Recordings) -> None:
     """A token's offset is where the one before it ends; the first one is 0."""
     found = [one for one in vllm_recordings.of("") if one.request.path == COMPLETIONS and answer_of(one)]
@@ -163,6 +169,13 @@ def _unsorted(row: dict[str, Any]) -> list[float]:
     drawn = row["top_logprobs"][0]["token"] == row["token"]
     rest = values[1:] if drawn else values
     return values if any(b > a + SAME for a, b in pairwise(rest)) else []
+
+
+def _without_bytes(recordings: Recordings) -> list[tuple[str, str]]:
+    """The tokens without bytes, of answers that give those of others."""
+    rows = [(key, row) for key, row in _entries(recordings) if row.get("token")]
+    telling = {key for key, row in rows if row.get("bytes")}
+    return [(key, row["token"]) for key, row in rows if key in telling and row.get("bytes") is None]
 
 
 def _other(one: dict[str, Any]) -> bool:

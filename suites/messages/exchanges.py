@@ -295,6 +295,14 @@ def messages_calls_chat(server: Server, messages_calls: Recording, tools_thinkin
     return server.post("/v1/chat/completions", two_calls(server, tools_thinking_off)[1], expect=None)
 
 
+@exchange("messages.named")
+def messages_named(server: Server, tools_thinking_off: Recording) -> Request:
+    """A greeting, to which one tool has to be called and no other: nobody would by himself."""
+    shared = two_calls(server, tools_thinking_off)[0]
+    named = {"messages": user("Good morning."), "tool_choice": {"type": "tool", "name": OTHER_TOOL}}
+    return server.post(PATH, {**shared, **named}, expect=None)
+
+
 #: What routes turn most easily: line breaks, blanks in a row, marks of HTML, letters beyond ASCII.
 LINES = 'red & green\n\n  blue <b>naïve</b> 東京\n- "grey"\nend'
 LINES_TOKENS = 80

@@ -4,9 +4,10 @@ from typing import Any
 
 from pytest_vllm import MUST, Recording, Recordings, check, need, only_if, unexpected
 
-from ..oracle.answers import answer_of  # noqa: TID252 - suites lie together
+from ..oracle.answers import MESSAGES, answer_of  # noqa: TID252 - suites lie together
+from ..oracle.numbering import THREE, misnumbered  # noqa: TID252 - suites lie together
 from .blocks import arguments, blocks, delta, events, last_word, object_of, of, spoken
-from .exchanges import ARGUMENTS, TOOL
+from .exchanges import ARGUMENTS, OTHER_TOOL, TOOL
 
 SPEC = "anthropic:messages"
 MIXED = "fault:maximhq/bifrost/issues/3638"
@@ -27,6 +28,30 @@ def test_answered(vllm_recordings: Recordings) -> None:
     wrong = unexpected(vllm_recordings.of("messages.call"))
 
     assert not wrong, "; ".join(wrong)
+
+
+@check(
+    "messages.every.numbered",
+    MUST,
+    spec="anthropic:messages-streaming",
+    needs=["messages", "stream"],
+    exchanges=THREE,
+)
+def test_numbered(vllm_recordings: Recordings) -> None:
+    """The blocks of every stream are numbered from 0 on, each number for one of them."""
+    wrong = misnumbered(vllm_recordings, MESSAGES)
+
+    assert not wrong, wrong
+
+
+@check("messages.call.named", MUST, spec=SPEC, needs=NEEDS)
+def test_named(messages_named: Recording) -> None:
+    """The tool that a request names is called, whatever was said."""
+    only_if(messages_named.status != 400, f"refused: {messages_named.text[:120]}")
+    complete(messages_named)
+    made = [one.get("name") for one in blocks(messages_named.ok, "tool_use")]
+
+    assert made == [OTHER_TOOL], f"called: {made}, content is {messages_named.ok.get('content')!r:.160}"
 
 
 @check("messages.call.block", MUST, spec="fault:vllm-project/vllm/issues/42400", needs=NEEDS)

@@ -22,6 +22,10 @@ CONTRACT = "vllm:usage/metrics/"
 NEEDS = ("metrics", "completions")
 CACHE = "vllm:cache_config_info"
 USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+#: Blocks that a request may hold for each that its tokens fill: one for each group of layers, and some ahead.
+GROUPS = 32
+#: Tokens that may have been computed and not yet come.
+AHEAD = 64
 
 
 @check("metrics.idle.requests", MUST, spec=CONTRACT, needs=NEEDS)
@@ -58,18 +62,7 @@ def test_cache(metrics_completion: Recording, metrics_stream: Recording) -> None
 )
 def test_busy(metrics_busy: Recording, vllm_recordings: Recordings) -> None:
     """While an answer is streamed a request runs, and the cache holds something."""
-    need(metrics_busy.status == 200, f"no stream: {metrics_busy.status or metrics_busy.error}")
-    times = [at for at, _ in metrics_busy.chunks]
-    during = [
-        one
-        for one in vllm_recordings.of("metrics.busy-scrape[")
-        if one.status == 200
-        and times
-        and metrics_busy.sent + times[0] <= one.sent
-        and one.sent + one.seconds <= metrics_busy.sent + times[-1]
-    ]
-    only_if(during, "no scrape was answered while the stream went on")
-    scrapes = [parsed(one.text) for one in during]
+    scrapes = [parsed(one.text) for one in _during(metrics_busy, vllm_recordings)]
     usage = [name for name in USAGE if any(scrape.value(name) is not None for scrape in scrapes)]
     need(usage, "the cache's usage is not there")
     running, used = (_most(scrapes, name) for name in ("vllm:num_requests_running", usage[0]))
@@ -79,6 +72,54 @@ def test_busy(metrics_busy: Recording, vllm_recordings: Recordings) -> None:
 
     assert running, "no request runs while one is answered"
     assert used or not blocks, "the cache holds nothing while a request is answered"
+
+
+@check(
+    "metrics.gauges.part",
+    MUST,
+    spec=CONTRACT,
+    needs=(*NEEDS, "stream"),
+    exchanges=("metrics.busy", "metrics.busy-first", "metrics.busy-scrape["),
+)
+def test_part(metrics_busy: Recording, metrics_completion: Recording, vllm_recordings: Recordings) -> None:
+    """The cache's usage is about the part of it that the tokens of one request fill."""
+    idle = [value for name in USAGE if (value := parsed(metrics_completion.metrics_after).value(name))]
+    only_if(not idle, "something holds a part of the cache while no request runs")
+    told, wrong = 0, []
+    for one in _during(metrics_busy, vllm_recordings):
+        scrape = parsed(one.text)
+        sizes = [
+            (s.labels.get("num_gpu_blocks", ""), s.labels.get("block_size", "")) for s in scrape.named(CACHE)
+        ]
+        known = [(int(count), int(size)) for count, size in sizes if count.isdigit() and size.isdigit()]
+        used = max((_most([scrape], name) for name in USAGE), default=0.0)
+        if _most([scrape], "vllm:num_requests_running") > 1 or not known or not used:
+            continue
+        come = sum(metrics_busy.sent + at <= one.sent + one.seconds for at, _ in metrics_busy.chunks)
+        tokens = len(metrics_busy.request.json["prompt"]) + come + AHEAD
+        blocks, size = min(known)
+        told += 1
+        if used * blocks > GROUPS * (tokens // max(size, 1) + 2):
+            wrong.append(f"{used:.4g} of {blocks} blocks of {size}, for a request of {tokens} tokens at most")
+    only_if(told, "no scrape tells how much of how many blocks one request uses")
+
+    assert not wrong, listed(wrong)
+
+
+def _during(busy: Recording, recordings: Recordings) -> list[Recording]:
+    """The scrapes that were answered while a stream went on."""
+    need(busy.status == 200, f"no stream: {busy.status or busy.error}")
+    times = [at for at, _ in busy.chunks]
+    during = [
+        one
+        for one in recordings.of("metrics.busy-scrape[")
+        if one.status == 200
+        and times
+        and busy.sent + times[0] <= one.sent
+        and one.sent + one.seconds <= busy.sent + times[-1]
+    ]
+    only_if(during, "no scrape was answered while the stream went on")
+    return during
 
 
 def _most(scrapes: list[Metrics], name: str) -> float:

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 RESPONSES, MESSAGES = "/v1/responses", "/v1/messages"
 ROUTES = (CHAT, COMPLETIONS, RESPONSES, MESSAGES)
+#: Requests that make no sense on purpose: what is said to them is judged where they are asked.
+ODD = (
+    "chat.empty-user", "classify.nothing", "embeddings.empty", "embeddings.refusal", "embeddings.too-long",
+    "errors.", "explore.", "messages.refusal", "reasoning.history.shape", "responses.refusal", "security.",
+    "structured.awkward", "structured.refused", "tools.history.shape", "tools.oddity", "tools.refusal",
+    "transcription.refusal", "transcription.unreadable", "vision.cut", "vision.odd", "vision.too-long",
+)  # fmt: skip
 
 #: Recording (by its address) -> what was read from it; no answer is read twice.
 _READ: dict[int, tuple[Any, Answer | None]] = {}

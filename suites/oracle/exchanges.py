@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import Case, Recording, Request, Server, cases, exchange, only_if
 
-from .answers import CHAT, COMPLETIONS, MESSAGES, answer_of
+from .answers import CHAT, COMPLETIONS, MESSAGES, RESPONSES, answer_of
 from .counting import kind_of, questions
 from .likeness import as_chat
 from .sameness import across, unexplained
+from .streamed import twins
+from .three import three
 from .written import called, shown
 
 if TYPE_CHECKING:
@@ -20,6 +22,12 @@ COUNTS = "/v1/messages/count_tokens"
 EXPLAINED = 24
 #: Answers at most whose tokens are read back.
 READ_BACK = 60
+#: Prompts of a large batch.
+MANY = 24
+calling_route = cases(
+    "calling_route", [{"id": path.split("/")[2], "path": path} for path in (CHAT, RESPONSES, MESSAGES)]
+)
+owned_form = cases("owned_form", [{"id": "whole", "set": {}}, {"id": "stream", "set": {"stream": True}}])
 
 
 @exchange("oracle.count", afterwards=True)
@@ -63,6 +71,46 @@ def explaining(server: Server, recorded: Sequence[Recording]) -> Iterator[Reques
         if path in (CHAT, COMPLETIONS):
             listing = {"logprobs": True, "top_logprobs": 5} if path == CHAT else {"logprobs": 5}
             yield server.post(path, {**asked, **listing}, expect=None)
+
+
+@exchange("oracle.streamed", afterwards=True)
+def oracle_streamed(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
+    """A request that sets what no stream of the run has set, once more, as a stream."""
+    for path, body in twins(server, recorded) if server.can("stream") else ():
+        yield server.post(path, body)
+
+
+@exchange("oracle.three")
+def oracle_three(server: Server, calling_route: Case, tools_thinking_off: Recording) -> Request:
+    """A stream for which three calls are due."""
+    able = {RESPONSES: "responses", MESSAGES: "messages"}.get(calling_route["path"], "chat")
+    only_if(server.can(able) and server.can("tools.required"), "the server makes no such calls")
+    return three(server, tools_thinking_off, calling_route["path"])
+
+
+@exchange("oracle.owned")
+def oracle_owned(server: Server, owned_form: Case, tokenize_word: Recording) -> Request:
+    """Two prompts by their ids and two texts for each, all of them with the ids that they are made of."""
+    only_if(server.takes(COMPLETIONS, "return_token_ids"), "this version gives no token ids")
+    ids = tokenize_word.ok["tokens"]
+    drawn: dict[str, Any] = {"n": 2, "temperature": 1.0, "max_tokens": 3, "ignore_eos": True}
+    return server.completion([ids * 2, ids * 3], return_token_ids=True, **drawn, **owned_form["set"])
+
+
+@exchange("oracle.stopped")
+def oracle_stopped(server: Server) -> Request:
+    """A text in several scripts that a constraint makes the model write, up to a word beyond ASCII."""
+    only_if(server.can("structured-output"), "the server keeps no constraints")
+    only_if(server.at_least("0.11.0"), "this version names its constraints otherwise")
+    only: dict[str, Any] = {"structured_outputs": {"choice": ["Ça va, żółć 東京 end"]}, "stop": ["東京"]}
+    return server.completion("<think>\n</think>\nWrite:", max_tokens=48, expect=None, **only)
+
+
+@exchange("oracle.many")
+def oracle_many(server: Server, owned_form: Case) -> Request:
+    """Two dozen prompts in one request, each echoed before its text."""
+    prompts = [f"Bird {at} of {MANY} is" for at in range(MANY)]
+    return server.completion(prompts, echo=True, max_tokens=1, expect=None, **owned_form["set"])
 
 
 @exchange("oracle.written", afterwards=True)

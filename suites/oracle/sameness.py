@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from .likeness import as_chat, plain
+from .streamed import BEST
 from .ties import bent
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def _grouped(said: Iterable[Answer], name: Callable[[Answer], object]) -> list[l
 
 def greedy(asked: Mapping[str, Any]) -> bool:
     """Whether a request leaves nothing to chance."""
-    return asked.get("temperature") == 0 and not any(asked.get(name) for name in CHANCE)
+    drawn = asked.get("temperature") != 0 and not any(leaves(asked.get(n)) for n, leaves in BEST.items())
+    return not drawn and not any(asked.get(name) for name in CHANCE)
 
 
 def prompt(one: Answer) -> str:

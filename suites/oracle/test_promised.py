@@ -51,7 +51,7 @@ def test_choices(vllm_recordings: Recordings) -> None:
     assert not wrong, listed(wrong)
 
 
-@check("oracle.stop.hidden", MUST, spec=f"{SPEC}#stop", exchanges=["*"])
+@check("oracle.stop.hidden", MUST, spec=f"{SPEC}#stop", exchanges=["oracle.stopped", "*"])
 def test_hidden(vllm_recordings: Recordings) -> None:
     """No answer shows a string that was to stop it, over every route."""
     found = [(one, stops) for one in answers(vllm_recordings) if (stops := _stops(one))]

@@ -6,19 +6,14 @@ import re
 
 from pytest_vllm import MUST, Recordings, check, listed, observe
 
+from .answers import ODD
+
 #: How Python reports that a program went wrong; a template's (`'None' has no`) are not here.
 PROGRAM = re.compile(
     r"' object has no attribute '|index out of range|object is not (?:subscriptable|callable)"
     r"|unexpected keyword argument|missing \d+ required|values? to unpack|StopIteration|KeyError"
     r"|Failed to apply |Out of range float|not JSON serializable|Traceback \(most recent"
 )
-#: Requests that make no sense on purpose: what is said to them is judged where they are asked.
-ODD = (
-    "chat.empty-user", "classify.nothing", "embeddings.empty", "embeddings.refusal", "embeddings.too-long",
-    "errors.", "explore.", "messages.refusal", "reasoning.history.shape", "responses.refusal", "security.",
-    "structured.awkward", "structured.refused", "tools.history.shape", "tools.oddity", "tools.refusal",
-    "transcription.refusal", "transcription.unreadable", "vision.cut", "vision.odd", "vision.too-long",
-)  # fmt: skip
 
 
 @check("oracle.refused.words", MUST, spec="fault:vllm-project/vllm/issues/44538", exchanges=["*"])

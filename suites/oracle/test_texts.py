@@ -22,11 +22,24 @@ CODE = re.compile(r"\b(?:[A-Za-z]{2,}\d?-\d{4}|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{
 KNOWN = re.compile(r"(?:iso|cve|ieee|din|rfc|ansi|isbn|issn|utf)\d?-", re.IGNORECASE)
 #: How special tokens are written: `<|im_start|>`, `<bos>`. Reasoning marks have checks of their own.
 SPECIAL = re.compile(r"<(?!/?think)[^<>\s]{1,40}>")
+#: How an answer says in what its characters are written.
+MARKED = re.compile(r"(application/json|text/event-stream)[^,]*;\s*charset=([^;,]+)", re.IGNORECASE)
 CONSTRAINTS = ("structured_outputs", "response_format", "guided_json", "guided_choice", "guided_regex")
 #: What makes a model write what it would not write by itself.
 BENT = ("allowed_token_ids", "logit_bias", "bad_words", "echo", "ignore_eos", "min_tokens", "prompt_embeds")
 #: Of so many free answers one may hold torn characters before the model itself is known to write them.
 OWN_WRITING = 5
+
+
+@check("oracle.text.charset", MUST, spec="rfc8259:section-8.1", exchanges=["*"])
+def test_charset(vllm_recordings: Recordings) -> None:
+    """No answer in JSON, whole or streamed, is marked as anything but UTF-8."""
+    marked = [(one.key, MARKED.search(one.header("content-type"))) for one in vllm_recordings.of("")]
+    told = [(key, found[2].strip(' "').casefold()) for key, found in marked if found]
+    only_if(told, "no answer in JSON is marked with a set of characters")
+    wrong = [f"{key}: {name}" for key, name in told if name not in ("utf-8", "utf8", "us-ascii")]
+
+    assert not wrong, listed(wrong)
 
 
 @check("oracle.text.foreign", MUST, spec=MIXED, exchanges=["canary.needle", "*"])

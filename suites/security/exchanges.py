@@ -108,3 +108,10 @@ def security_media_url(server: Server) -> Request:
 def security_cross_origin(server: Server) -> Request:  # noqa: ARG001 - no server needed
     """The list of models, asked for by a web page of another site."""
     return Request("GET", "/v1/models", headers={"Origin": FOREIGN})
+
+
+@exchange("security.cross-origin-refused")
+def security_cross_origin_refused(server: Server) -> Request:
+    """A request that makes no sense, of the same web page."""
+    asked = server.post("/v1/completions", {"prompt": "Hi", "max_tokens": -1}, expect=400)
+    return Request("POST", asked.path, json=asked.json, headers={"Origin": FOREIGN}, expect=400)

@@ -104,6 +104,20 @@ def test_cross_origin(security_cross_origin: Recording) -> None:
     assert origin not in (FOREIGN, "*"), f"allowed: origin {origin!r}; set --allowed-origins"
 
 
+@check("security.cross-origin.refused", MUST, spec=DOCS, needs=["completions"])
+def test_refused(security_cross_origin: Recording, security_cross_origin_refused: Recording) -> None:
+    """A web page that may read answers may read why a request of it is refused."""
+    security_cross_origin.answered()
+    security_cross_origin_refused.answered()
+    name = "access-control-allow-origin"
+    allowed, refused = (one.header(name) for one in (security_cross_origin, security_cross_origin_refused))
+    only_if(allowed in (FOREIGN, "*"), f"the page may not read answers: {allowed!r}")
+    status = security_cross_origin_refused.status
+    only_if(status == 400, f"not refused: {status}")
+
+    assert refused == allowed, f"{name}: {refused!r} with status {status}, {allowed!r} with an answer"
+
+
 @check("security.server-header", INFO, spec="rfc9110:section-10.2.4")
 def test_server_header(security_cross_origin: Recording) -> None:
     """The header `Server` reports no version."""

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING, Any
+
 from pytest_vllm import Case, Recording, Request, Server, case_file, cases, exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 QUESTION = "What is the capital of France?"
 OPENING = "The capital of France is"
 BEGUN = "The capital city of"
 RULE = "Answer in one short sentence."
 TURNS = ("My dog is called Bello.", "Good to know.", "How is my dog called?")
+
+#: Two messages of the user in a row, the second in two parts: what clients send after an answer failed.
+IN_A_ROW: list[dict[str, Any]] = [
+    {"role": "user", "content": "The first heron is grey."},
+    {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "The second heron is white."},
+            {"type": "text", "text": "How many herons are there?"},
+        ],
+    },
+]
+#: Conversations at most that are read back.
+READ_BACK = 10
 
 round_trip = cases("round_trip", case_file("round-trip"))
 
@@ -127,6 +147,31 @@ def tokenize_begun(server: Server) -> Request:
 def tokenize_begun_back(server: Server, tokenize_begun: Recording) -> Request:
     """The begun answer as text."""
     return _back(server, tokenize_begun)
+
+
+@exchange("tokenize.in-a-row")
+def tokenize_in_a_row(server: Server) -> Request:
+    """Two messages of the user in a row; some templates refuse them."""
+    return server.post("/tokenize", {"messages": IN_A_ROW}, expect=None)
+
+
+@exchange("tokenize.in-a-row-chat")
+def tokenize_in_a_row_chat(server: Server) -> Request:
+    """The same for an answer."""
+    return server.chat(IN_A_ROW, max_tokens=1, expect=None)
+
+
+@exchange("tokenize.held", afterwards=True)
+def tokenize_held(server: Server, recorded: Sequence[Recording]) -> Iterator[Request]:
+    """The text of the tokens that conversations were made of, one of each length and order of roles."""
+    seen: set[str] = set()
+    for one in sorted(recorded, key=lambda one: not one.key.startswith(("tokenize.", "sizes."))):
+        if one.status == 200 and one.request.path == "/tokenize" and isinstance(one.json, dict):
+            turns = one.request.json.get("messages")
+            kind = json.dumps([turn.get("role") for turn in turns]) if isinstance(turns, list) else ""
+            if kind and len(turns) > 1 and kind not in seen and len(seen) < READ_BACK:
+                seen.add(kind)
+                yield _back(server, one)
 
 
 def _text(server: Server, text: str) -> Request:

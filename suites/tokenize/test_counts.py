@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, SHOULD, Case, Recording, check, listed, need, only_if
+from pytest_vllm import MUST, SHOULD, Case, Recording, Recordings, check, listed, need, only_if
 
 SPEC = "vllm:serving/openai_compatible_server/#tokenizer-api"
 
@@ -13,6 +13,18 @@ def test_count(round_trip: Case, tokenize_text: Recording) -> None:  # noqa: ARG
     body = tokenize_text.ok
 
     assert body["count"] == len(body["tokens"]), f"count {body['count']} of {len(body['tokens'])} tokens"
+
+
+@check("tokenize.every.counted", MUST, spec=SPEC, needs=["tokenize"], exchanges=["sizes.prompt-count", "*"])
+def test_every_counted(vllm_recordings: Recordings) -> None:
+    """`count` is the number of tokens for every text and conversation of the run."""
+    told = [one for one in vllm_recordings.of("") if one.request.path == "/tokenize" and one.status == 200]
+    rows = [(one.key, one.json) for one in told if isinstance(one.json, dict)]
+    only_if(rows, "nothing was tokenized")
+    sizes = [(key, body.get("count"), len(body.get("tokens") or ())) for key, body in rows]
+    wrong = [f"{key}: count {count} of {number} tokens" for key, count, number in sizes if count != number]
+
+    assert not wrong, listed(wrong)
 
 
 @check("tokenize.ids", MUST, spec=SPEC, needs=["tokenize"])

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, Recording, Recordings, check, only_if, unexpected
+from pytest_vllm import MUST, Recording, Recordings, check, listed, observe, only_if, unexpected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 SPEC = "vllm:serving/openai_compatible_server/#chat-template"
 NEEDS = ["chat", "tokenize"]
 #: How most templates write what no text holds: `<|im_start|>`.
 MARK = re.compile(r"<\|[^<>|\s]{1,40}\|>")
+#: What no template writes otherwise.
+PLAIN = re.compile(r"[A-Za-z0-9 .,?-]+")
 CHATS = ("tokenize.chat", "tokenize.turns", "tokenize.system", "tokenize.begun")
 
 
@@ -79,3 +85,62 @@ def test_marks(tokenize_chat_back: Recording, tokenize_chat_pieces: Recording) -
     ]
 
     assert not lost, f"{', '.join(lost)}: {prompt!r:.120}"
+
+
+@check(
+    "tokenize.every.held",
+    MUST,
+    spec=SPEC,
+    needs=NEEDS,
+    exchanges=[
+        "tokenize.in-a-row",
+        "tokenize.in-a-row-chat",
+        "tokenize.held[",
+        "sizes.talk-count",
+        "sizes.agent-count",
+        "*",
+    ],
+)
+def test_held(vllm_recordings: Recordings) -> None:
+    """The tokens of a conversation, however long, hold the words of every turn of it."""
+    said = {
+        tuple(one.request.json["tokens"]): str(one.json["prompt"])
+        for one in vllm_recordings.of("tokenize.held[")
+        if one.status == 200 and isinstance(one.json, dict) and "prompt" in one.json
+    }
+    asked = [one for one in vllm_recordings.of("") if one.request.path == "/tokenize" and one.status == 200]
+    rows = [
+        (one.key, words, _joined(words) in _joined(said[ids]))
+        for one in asked
+        if isinstance(one.json, dict) and (ids := tuple(one.json.get("tokens") or ())) in said
+        for words in _plain_words(one.request.json.get("messages") or (), _joined(said[ids]))
+    ]
+    only_if(rows, "no conversation was read back")
+    observe("messages read back", len(rows))
+    wrong = [f"{key}: {words!r}" for key, words, held in rows if not held]
+
+    assert not wrong, f"{len(wrong)} of {len(rows)} are not in the prompt: {listed(wrong)}"
+
+
+def _plain_words(turns: Sequence[dict[str, Any]], prompt: str) -> Iterator[str]:
+    """What is said in plain words, part by part: by users, assistants, and tools where one of them is heard.
+
+    A template may write calls as it likes, and know no results.
+    """
+    results = [words for turn in turns if turn.get("role") == "tool" for words in _words(turn)]
+    heard = any(_joined(words) in prompt for words in results)
+    for turn in turns:
+        spoken = turn.get("role") in ("user", "assistant") and not turn.get("tool_calls")
+        if spoken or (heard and turn.get("role") == "tool"):
+            yield from _words(turn)
+
+
+def _words(turn: dict[str, Any]) -> list[str]:
+    given = turn.get("content")
+    parts = given if isinstance(given, list) else [{"text": given}]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return [text for text in texts if isinstance(text, str) and PLAIN.fullmatch(text)]
+
+
+def _joined(text: str) -> str:
+    return "".join(text.split()).casefold()

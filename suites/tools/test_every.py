@@ -9,6 +9,7 @@ from pytest_vllm import MUST, Recordings, check, listed, observe, only_if
 
 from ..oracle.answers import CHAT, MESSAGES, RESPONSES, answer_of, answers  # noqa: TID252 - suites lie together
 from ..oracle.apis import response_objects  # noqa: TID252 - suites lie together
+from ..oracle.numbering import EDGES, THREE, misnumbered  # noqa: TID252 - suites lie together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 SPEC = "openai:chat/object#choices-message-tool_calls"
 #: Types of tools that the caller runs, over Responses; any other is the server's own, with its own names.
 OWN = ("function", "custom", None)
-#: What is odd on purpose: scripts, values that hold the markup of calls, brackets and quotes.
-EDGES = ("scripted.", "tools.marked", "tools.odd")
 
 
 @check("tools.every.ids", MUST, spec=SPEC, exchanges=["*"])
@@ -34,6 +33,14 @@ def test_ids(vllm_recordings: Recordings) -> None:
     wrong = [f"{key}: {ids}" for key, ids in told if len(set(ids)) < len(ids) or not all(ids)]
 
     assert not wrong, listed(wrong)
+
+
+@check("tools.every.numbered", MUST, spec="openai:chat-streaming", needs=["stream"], exchanges=THREE)
+def test_numbered(vllm_recordings: Recordings) -> None:
+    """The calls of every chat stream are numbered from 0 on, each number for one."""
+    wrong = misnumbered(vllm_recordings, CHAT)
+
+    assert not wrong, wrong
 
 
 @check("tools.every.offered", MUST, spec=SPEC, exchanges=["*"])

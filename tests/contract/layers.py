@@ -107,11 +107,13 @@ BETWEEN_SUITES: dict[str, tuple[str, ...]] = dict.fromkeys(
         f"suites.{area}"
         for area in (
             "cache",
+            "completions",
             "crowd",
             "explore",
             "logprobs",
             "messages",
             "reasoning",
+            "responses",
             "sizes",
             "spelling",
             "streaming",
