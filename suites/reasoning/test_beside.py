@@ -30,9 +30,10 @@ SINCE = "0.28.0"
 
 
 def able(plain: Recording) -> None:
-    """Undecided when the model does not get from its reasoning to an answer by itself."""
+    """Not run where the model comes to no end; undecided where no answer follows its reasoning."""
     answer = said(plain)
-    need(answer.content.strip() and answer.ended, "the model does not end its reasoning by itself")
+    only_if(answer.ended, "the model does not end its reasoning by itself")
+    need(answer.content.strip(), "no answer follows the reasoning")
 
 
 def schema_fault(answer: Said) -> str:
