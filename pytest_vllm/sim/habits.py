@@ -18,7 +18,7 @@ VARIABLE = "VLLM_SIM_HABITS"
 DATED, SYSTEMLESS, ALTERNATES, TALKS_ON, THINKS = "dated", "systemless", "alternates", "talks-on", "thinks"
 #: Habit: what it is.
 HABITS = {
-    DATED: "the template begins with the time of the request",
+    DATED: "the template begins with the day of the request",
     SYSTEMLESS: "the template refuses a system message",
     ALTERNATES: "the template wants users and assistants in turn",
     TALKS_ON: "the model never ends an answer by itself",
@@ -49,4 +49,4 @@ def begun(environ: Mapping[str, str], text: str) -> str:
     """The prompt as the template begins it."""
     if not has(environ, DATED):
         return text
-    return f"Today is {datetime.now(UTC):%A, %d %B %Y, %H:%M:%S.%f}.\n{text}"
+    return f"Today is {datetime.now(UTC):%A, %d %B %Y}.\n{text}"

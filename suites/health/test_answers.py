@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 
-from pytest_vllm import MUST, Recording, Recordings, check, need, unwhole
+from pytest_vllm import MUST, Recording, Recordings, check, need, only_if, unwhole
 
 #: How an answer ends that the server itself broke off.
 BROKEN = ("reset", "truncated")
