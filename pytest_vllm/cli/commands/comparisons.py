@@ -40,11 +40,13 @@ def compare(given: Namespace) -> int:
     """
     from pytest_vllm.report.compare.comparison import NotComparableError
     from pytest_vllm.report.compare.comparison import compare as compared
+    from pytest_vllm.report.compare.kept import LAST_GOOD
     from pytest_vllm.report.compared import markdown, text
     from pytest_vllm.report.tables import print_json
 
+    early = None if given.before.endswith(f":{LAST_GOOD}") else _extract(given.before, given)
     after, other = _extract(given.after, given)
-    before, name = _extract(given.before, given, but=str(after["run"]["id"]))
+    before, name = early or _extract(given.before, given, but=str(after["run"]["id"]))
     profiles = _profiles(before, after, given.profile or name or other)
     try:
         document = compared(before, after, profiles)
