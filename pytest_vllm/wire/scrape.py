@@ -12,6 +12,9 @@ from pytest_vllm.wire.recording import Request
 if TYPE_CHECKING:
     from pytest_vllm.wire.client import WireClient
 
+#: What a limit of rates in front of a server answers, and seconds before it is asked again.
+TURNED_AWAY, WAITS = (429, 503), (0.3, 1.0, 3.0)
+
 
 class Scraper:
     """Waits for an idle server and gives its `/metrics` text.
@@ -31,12 +34,21 @@ class Scraper:
         """Nothing is scraped yet."""
         self._client = client
         self._deadline, self._pause, self._grace = deadline, pause, grace
+        self._waits: tuple[float, ...] = WAITS
         self.exists = True
         self.settled = False
 
     async def scrape(self) -> str | None:
         """The text of `/metrics` now; None when the server has none."""
-        recording = await self._client.send("metrics", Request("GET", "/metrics", timeout=10.0))
+        request = Request("GET", "/metrics", timeout=10.0)
+        recording = await self._client.send("metrics", request)
+        for wait in self._waits:  # what stands in front may have let enough pass for now
+            if recording.status not in TURNED_AWAY:
+                break
+            await asyncio.sleep(wait)
+            recording = await self._client.send("metrics", request)
+        if recording.status in TURNED_AWAY:
+            self._waits = ()
         self.exists = recording.status == 200
         return recording.text if self.exists else None
 

@@ -137,6 +137,7 @@ def test_cut(ranking_cut: Recording, ranking_unlimited: Recording) -> None:
     """A limit for tokens cuts a document that the context does not hold."""
     taken = ranking_unlimited.status == 200
     only_if(taken, f"this server takes no limit: {ranking_unlimited.text[:120]}")
+    only_if(ranking_cut.status != 413, "something in front takes no request of that size")
     ranking_cut.answered()
     status, limit = ranking_cut.status, ranking_cut.request.json["truncate_prompt_tokens"]
     assert status == 200, f"with truncate_prompt_tokens {limit}: {status} {ranking_cut.text[:160]}"

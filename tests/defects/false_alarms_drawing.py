@@ -68,6 +68,7 @@ MODELS = {
 #: The simulated models are made for 32768 tokens.
 LONG = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
 LORA = {"enable-lora": True, "lora-modules": ["pirate=adapters/pirate", "parrot=adapters/parrot"]}
+RUNTIME_LORA = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 NO_TOOLS = {"enable-auto-tool-choice": None, "tool-call-parser": None}
 NGRAM = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4}
 SAMPLING = {"temperature": 0.6, "top_p": 0.95, "top_k": 20}
@@ -112,7 +113,7 @@ DIMENSIONS: dict[str, list[Option]] = {
     "adapters": [
         Option(LORA, only=GENERATES),
         Option({"enable-lora": True, "lora-modules": ["router=a/lora", "summary=b/lora"]}, only=GENERATES),
-        Option(LORA, {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}, only=GENERATES),
+        Option(LORA, {RUNTIME_LORA: "1"}, only=GENERATES),
     ],
     "blocks": _each("block-size", 8, 32, 64, 128),
     "log": [
@@ -250,6 +251,10 @@ def draw(seed: int, version: str = "") -> Draw:
         between = option.between or between
         args |= option.args
         env |= option.env
+    if RUNTIME_LORA in env and between.startswith("balances"):
+        between = (
+            ""  # an adapter that one of two servers has loaded is one that the other refuses: a true fault
+        )
     return Draw(seed, version, model, _consistent(args, model), env, keyed, between)
 
 
