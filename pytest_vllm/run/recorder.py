@@ -334,7 +334,8 @@ class _Recorder:
                 with self.ends.awaited(request):
                     recording = await self.sizes.taken(planned.key, request)
                 end = time.perf_counter()
-            size = "" if planned.spec.anyway else await self.sizes.refused(recording)
+            size = self.sizes.kept_out(recording)
+            size = size or ("" if planned.spec.anyway else await self.sizes.refused(recording))
         except asyncio.CancelledError:
             if not (cut := self.stopped or self.ends.why_not(request)):
                 raise

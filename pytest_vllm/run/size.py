@@ -43,6 +43,9 @@ _RENDERED = (
 )
 _COUNT_SECONDS = 20.0
 
+#: "Content Too Large": how proxies refuse a body that is longer than they take.
+TOO_LARGE = 413
+
 
 class Sizes:
     """What requests need of one server's context.
@@ -70,6 +73,16 @@ class Sizes:
             return ""
         tokens = await self.counted(request)
         return _words(tokens + room(request.json), limit) if tokens is not None else ""
+
+    def kept_out(self, recording: Recording) -> str:
+        """What something in front refuses before the server can, in words; empty for what is to be answered.
+
+        vLLM's own refusals are JSON. What fits the context and is too big for a proxy is a finding.
+        """
+        meant, ours = recording.request.expect != 200, self.server.kind.starts
+        if recording.status != TOO_LARGE or not meant or ours or recording.text.lstrip().startswith("{"):
+            return ""
+        return "something in front of the server takes no request of that size"
 
     async def refused(self, recording: Recording) -> str:
         """What a refusal for a size says of this server; empty when it is none.

@@ -27,6 +27,7 @@ SHAPES = (
     "add_generation_prompt", "continue_final_message", "add_special_tokens", "documents", "response_format",
     "reasoning_effort", "truncate_prompt_tokens", "suffix", "mm_processor_kwargs", "cache_salt", "echo",
     "prompt_embeds", "structured_outputs", "thinking_token_budget", "include_reasoning", "functions",
+    "allowed_token_ids", "logit_bias", "bad_words",
 )  # fmt: skip
 
 
