@@ -13,7 +13,7 @@ from pytest_vllm.profile.importers.marks import unrun_in
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, apart, parted, pick
 from pytest_vllm.profile.importers.program import container_of, other_program
-from pytest_vllm.profile.importers.shellaccount import account, emitted, explained, known_words
+from pytest_vllm.profile.importers.shellaccount import account, emitted, explained, known_words, sourced
 from pytest_vllm.profile.importers.shellalternatives import one_of
 from pytest_vllm.profile.importers.shellothers import none_but_others
 from pytest_vllm.profile.importers.shellprefix import is_run
@@ -86,7 +86,8 @@ def read_script(
         if line := chosen.script.cut_short(chosen.node):
             what = "the comment takes the backslash behind it: the command ends there"
             raise origin.problem(line, what, "put the comment on a line of its own") from problem
-        raise explained(origin, chosen.said, problem, chosen.state.needed) from problem
+        told = explained(origin, chosen.said, problem, chosen.state.needed)
+        raise sourced(told, run.notes) from problem
     if chosen.said and not draft.server.get("model"):
         raise origin.problem(chosen.said[0].line, chosen.said[0].text.removesuffix(LEFT_EMPTY))
     if not draft.server.get("model") and "config" not in draft.args:

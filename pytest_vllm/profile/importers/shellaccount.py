@@ -6,14 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.ledger import Ledger
+from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.shellalternatives import apart
-from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, NO_ARGUMENTS
+from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, NO_ARGUMENTS, NOT_THERE
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from pytest_vllm.profile.importers.draft import Draft
-    from pytest_vllm.profile.importers.origin import ImportProblem, Origin
+    from pytest_vllm.profile.importers.origin import Origin
     from pytest_vllm.profile.importers.shellrun import Run
     from pytest_vllm.profile.importers.shellvalue import Remark, Value
     from pytest_vllm.profile.importers.shellwalk import Start
@@ -59,6 +60,14 @@ def explained(
     if not fix:
         return origin.problem(left[0].line, f"{left[0].text}, and so {problem.what}")
     return origin.problem(left[0].line, f"{what}, and so {problem.what.rpartition('; ')[0]}", fix)
+
+
+def sourced(problem: ImportProblem, notes: Sequence[Remark]) -> ImportProblem:
+    """A problem of a name that is not set, with the file that may set it and is not there."""
+    lost = [one for one in notes if one.text.endswith(NOT_THERE)]
+    if not lost or not re.search(r" (?:is|are) not set", problem.what):
+        return problem
+    return ImportProblem(f"{problem}; line {lost[0].line}: {lost[0].text}")
 
 
 def unset_names(remarks: Sequence[str]) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.shellfiles import Files
 from pytest_vllm.profile.importers.shelltree import parsed
-from pytest_vllm.profile.importers.shellvalue import Remark, Value, joined
+from pytest_vllm.profile.importers.shellvalue import NOT_THERE, Remark, Value, joined
 from pytest_vllm.profile.importers.shellwalk import DEEPEST, names_set
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class BuiltIns(Files):
         elif (written := self.file_of(target.text)) is not None and self._depth < DEEPEST:
             self._follow(parsed(written.text.text, self.origin, written.line), path.name, line)
         elif target.unknown or target.literal or self.state.contained or not path.is_file():
-            text = f"{shown}: the file is not there, so what it sets is not known"
+            text = f"{shown}: {NOT_THERE}"
             self.notes.append(Remark(line, text))
         elif path.stat().st_size > _LARGEST or self._depth >= DEEPEST:
             self.notes.append(Remark(line, f"{shown}: the file is too large to be followed"))

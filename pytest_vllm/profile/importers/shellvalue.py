@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: How a remark ends that says of a name that a shell makes nothing of it.
 LEFT_EMPTY = ": it is left empty"
+#: Of a file that a script reads: what it sets may be what is not set.
+NOT_THERE = "the file is not there, so what it sets is not known"
 #: Said of a script that uses "$@" or $*, and of which nobody knows how it is called.
 NO_ARGUMENTS = 'the arguments that the script is called with ("$@") are not in it: none of them is read'
 

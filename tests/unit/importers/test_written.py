@@ -118,6 +118,10 @@ def test_the_command_line_wins_over_a_configuration() -> None:
             "$A, $B and $C are not set, and so --port lacks its value; export A=…",
         ),
         ('vllm serve "$A" --port "$B"\n', "$A and $B are not set; export A=… B=… where pytest runs"),
+        (
+            'source ../site.env\nvllm serve "$A" --port "$B"\n',
+            "where pytest runs; line 2: `source ../site.env`: the file is not there, so what it sets is not",
+        ),
         ('A=${1:?a model}\nB=$(x)\nvllm serve "$B"\n', "argument $1 of the script has to be set: a model"),
         ("N=$@\nvllm serve org/a --seed $N\n", "the arguments that the script is called with"),
         ('python3 - "$O" vllm serve org/a <<EOF\nprint()\nEOF\n', "is not reached"),
