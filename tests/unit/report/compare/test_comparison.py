@@ -246,7 +246,9 @@ def test_cases_that_are_not_asked_any_more_are_one_difference() -> None:
 
 def test_a_route_that_is_gone_is_reported_once() -> None:
     """It is a field of the document of routes, too."""
-    shown = [{"paths": {path: {"post": {}} for path in paths}} for paths in (("/v1/a", "/v1/b"), ("/v1/a",))]
+    shown: list[dict[str, Any]] = [
+        {"paths": {path: {"post": {}} for path in paths}} for paths in (("/v1/a", "/v1/b"), ("/v1/a",))
+    ]
     asked = [Recording("openapi", Request("GET", "/openapi.json"), status=200) for _ in shown]
     parts = [
         part_of([replace(one, headers=JSON, chunks=((0.1, json.dumps(body).encode()),))], document=body)
