@@ -129,8 +129,8 @@ def _hardware(given: str | None, rootdir: Path) -> dict[str, str]:
     return {"hardware": name}
 
 
-def _without_secrets(url: str) -> str:
-    """The URL as given.
+def _without_secrets(url: str, option: str) -> str:
+    """The URL as an option gives it.
 
     Raises pytest.UsageError where it is not one, and without repeating it where it carries a secret.
     """
@@ -138,11 +138,12 @@ def _without_secrets(url: str) -> str:
         given = server_url(url) or ""
     except ValueError as error:
         key = "the key is read from VLLM_API_KEY, or as --vllm-api-key-env=VAR says"
-        raise pytest.UsageError(f"--vllm-url: {error}; {key}") from None
+        raise pytest.UsageError(f"{option}: {error}; {key}") from None
     try:
         base_url(given)
     except BootError as error:
-        raise pytest.UsageError(f"--vllm-url: {error.what}: write {error.try_[0]}") from None
+        better = error.try_[0].replace("--vllm-url=", f"{option}=")
+        raise pytest.UsageError(f"{option}: {error.what}: write {better}") from None
     return given
 
 
@@ -151,7 +152,8 @@ def _adjusted(profile: Profile, options: Options, hardware: dict[str, str]) -> P
     if options.model_config:
         profile = profile.model_copy(update={"model": str(options.model_config)})
     if options.url:
-        changes |= {"launcher": "attach", "url": _without_secrets(options.url)}
+        option = "--vllm-against-url" if options.url == options.against_url else "--vllm-url"
+        changes |= {"launcher": "attach", "url": _without_secrets(options.url, option)}
         if os.environ.get(options.api_key_env) and profile.server.api_key is None:
             changes["api_key"] = Secret(from_env=options.api_key_env)
     changes |= _way(profile, options)
