@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from pytest_vllm.wire.endless import most_events
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from pytest_vllm.run.plan import Planned
     from pytest_vllm.wire.recording import Request
+
+    #: Rank and tokens as negatives, place in the plan, what is planned and its request.
+    Ready = tuple[int, int, int, Planned, Request]
 
 #: So many of the shortest streams of a route come before all else: whether its streams end is known soon.
 TASTES = 3
@@ -60,11 +63,13 @@ class Queue:
         self._place = {planned.key: place for place, planned in enumerate(plan)}
         self._waiting = {p.key: (p, set(p.after.values()) & self._place.keys()) for p in plan}
         self._rank = _ranks(plan)
-        self._ready: list[tuple[int, int, int, Planned, Request]] = []
+        self._ready: list[Ready] = []
         self._spread: list[tuple[Planned, Request]] = []
         self._share = sum(planned.spec.spread for planned in plan) / max(1, len(plan))
         self._sent = self._sent_spread = 0
         self._tasted: Counter[tuple[str, bool]] = Counter()
+        #: Of each kind what is ready and known to be short, by its place: the events at most, and the entry.
+        self._short: defaultdict[tuple[str, bool], dict[int, tuple[int, Ready]]] = defaultdict(dict)
 
     def __bool__(self) -> bool:
         """Whether anything may be sent."""
@@ -85,7 +90,11 @@ class Queue:
             self._spread.append((planned, request))
             return
         key = planned.key
-        heapq.heappush(self._ready, (-self._rank[key], -tokens, self._place[key], planned, request))
+        entry = (-self._rank[key], -tokens, self._place[key], planned, request)
+        heapq.heappush(self._ready, entry)
+        most = most_events(request)
+        if most is not None and request.abort_after is None:
+            self._short[kind_of(request)][self._place[key]] = (most, entry)
 
     def pop(self, doubted: Callable[[Request], bool] = lambda _: False) -> tuple[Planned, Request]:
         """Take the exchange to send next.
@@ -93,31 +102,32 @@ class Queue:
         Args:
             doubted: whether no answer of a request's kind has ended yet, and some did not.
         """
-        if short := self._short(doubted):
-            return short
+        if (taste := self._taste(doubted)) is not None:
+            return taste
         due = self._sent_spread < self._share * (self._sent + 1)
         self._sent += 1
         if self._spread and (due or not self._ready):
             self._sent_spread += 1
             return self._spread.pop(0)
-        *_, planned, request = heapq.heappop(self._ready)
+        *_, place, planned, request = heapq.heappop(self._ready)
+        self._short[kind_of(request)].pop(place, None)
         return planned, request
 
-    def _short(self, doubted: Callable[[Request], bool]) -> tuple[Planned, Request] | None:
+    def _taste(self, doubted: Callable[[Request], bool]) -> tuple[Planned, Request] | None:
         """The shortest stream of a route that is still to be tasted, or doubted; None for none."""
         wanted = [
-            (most, one)
-            for one in self._ready
-            if (most := most_events(one[-1])) is not None
-            and one[-1].abort_after is None
-            and (self._tasted[kind_of(one[-1])] < TASTES or doubted(one[-1]))
+            row
+            for kind, short in self._short.items()
+            if short and (self._tasted[kind] < TASTES or doubted(next(iter(short.values()))[1][-1]))
+            for row in short.values()
         ]
         if not wanted:
             return None
-        _, found = min(wanted, key=lambda pair: (pair[0], pair[1][:3]))
+        _, found = min(wanted, key=lambda row: (row[0], row[1][:3]))
         self._ready.remove(found)
         heapq.heapify(self._ready)
-        *_, planned, request = found
+        *_, place, planned, request = found
+        del self._short[kind_of(request)][place]
         self._sent += 1
         self._tasted[kind_of(request)] += 1
         return planned, request
