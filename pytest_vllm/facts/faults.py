@@ -68,6 +68,7 @@ class Fault:
     severity: str
     log: re.Pattern[str] | None
     checks: tuple[str, ...]
+    alone: str
 
     def in_version(self, version: str) -> bool:
         """Whether a version has it; False for a text that is no version."""
@@ -92,6 +93,11 @@ def faults_of_check(check: str, version: str) -> tuple[Fault, ...]:
     return tuple(one for one in faults() if check in one.checks and one.in_version(version))
 
 
+def fields_sent_alone(version: str) -> frozenset[str]:
+    """Fields of requests that show, in a version, in what is computed beside them."""
+    return frozenset(one.alone for one in faults() if one.alone and one.in_version(version))
+
+
 def _fault(row: dict[str, Any]) -> Fault:
     conditions = sorted(
         (_condition(name, wanted) for name, wanted in row["when"].items()),
@@ -109,6 +115,7 @@ def _fault(row: dict[str, Any]) -> Fault:
         row.get("severity", "warning"),
         re.compile(row["log"]) if "log" in row else None,
         tuple(row.get("checks", ())),
+        row.get("alone", ""),
     )
 
 

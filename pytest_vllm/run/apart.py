@@ -1,40 +1,22 @@
 """Requests that a version of vLLM lets show in what is computed beside them: these are sent by themselves.
 
 What such a request leaves behind would be held against all that shares a batch with it, and hide what else is
-wrong with those. The row of `facts/faults.toml` that names the thread is told by the preflight.
+wrong with those. Which fields do is in `facts/faults.toml` (`alone`), whose rows the preflight reports.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pytest_vllm.facts.faults import fields_sent_alone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from pytest_vllm.wire.recording import Request
     from pytest_vllm.wire.server import Server
-
-
-@dataclass(frozen=True)
-class Leaking:
-    """A field whose effect reaches the neighbours of a request.
-
-    Args:
-        field: of the request.
-        before: the first version of vLLM that is free of it.
-        issue: where it is described.
-    """
-
-    field: str
-    before: str
-    issue: str
-
-
-#: Whoever moves to another row of the batch leaves its mask in the old one, where the next request takes it.
-LEAKING = (Leaking("allowed_token_ids", "0.31.0", "vllm-project/vllm#43894"),)
 
 
 class Apart:
@@ -46,8 +28,7 @@ class Apart:
 
     def __init__(self, server: Server) -> None:
         """Nothing is on its way yet."""
-        own = () if server.simulated else LEAKING
-        self._fields = [one.field for one in own if not server.at_least(one.before)]
+        self._fields = frozenset() if server.simulated else fields_sent_alone(server.version)
         self._changed = asyncio.Condition()
         self._running = 0
         self._leaking = 0

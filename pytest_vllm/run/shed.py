@@ -7,16 +7,17 @@ A request for several answers at once may be more than such a server ever takes.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import TYPE_CHECKING
+
+from pytest_vllm.wire.again import TURNED_AWAY, again
 
 if TYPE_CHECKING:
     from pytest_vllm.wire.client import WireClient
     from pytest_vllm.wire.recording import Recording, Request
     from pytest_vllm.wire.server import Server
 
-OK, STATUSES = 200, frozenset({429, 503})
+OK = 200
 #: Arguments by which vLLM sheds.
 LIMITS = ("max-num-queued-reqs", "max-num-queued-tokens")
 #: Seconds before what was turned away is asked again; nobody waits longer, whatever `Retry-After` says.
@@ -46,17 +47,15 @@ class Shedding:
 
     async def taken(self, client: WireClient, key: str, request: Request) -> Recording:
         """The answer to a request, which is asked again where it was turned away."""
-        recording = await client.send(key, request)
-        for wait in WAITS:
-            if self._lost >= HOPELESS or not self.turned_away(recording):
-                break
-            await asyncio.sleep(wait)
-            recording = await client.send(key, request)
-        return recording
+        return await again(
+            lambda: client.send(key, request),
+            lambda recording: self._lost < HOPELESS and self.turned_away(recording),
+            WAITS,
+        )
 
     def turned_away(self, recording: Recording) -> bool:
         """Whether a server that may shed says that it has too much in hand; in a stream by an event."""
-        if not self.may or len(recording.body) > _SHORT or recording.status not in (OK, *STATUSES):
+        if not self.may or len(recording.body) > _SHORT or recording.status not in (OK, *TURNED_AWAY):
             return False
         if recording.status == OK and not (recording.request.streams and '"error"' in recording.text):
             return False

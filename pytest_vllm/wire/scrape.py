@@ -6,14 +6,15 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from pytest_vllm.wire.again import TURNED_AWAY, again
 from pytest_vllm.wire.idleness import Idleness
 from pytest_vllm.wire.recording import Request
 
 if TYPE_CHECKING:
     from pytest_vllm.wire.client import WireClient
 
-#: What a limit of rates in front of a server answers, and seconds before it is asked again.
-TURNED_AWAY, WAITS = (429, 503), (0.3, 1.0, 3.0)
+#: Seconds before a server is asked again that a limit of rates in front of it keeps from answering.
+WAITS = (0.3, 1.0, 3.0)
 
 
 class Scraper:
@@ -41,12 +42,10 @@ class Scraper:
     async def scrape(self) -> str | None:
         """The text of `/metrics` now; None when the server has none."""
         request = Request("GET", "/metrics", timeout=10.0)
-        recording = await self._client.send("metrics", request)
-        for wait in self._waits:  # what stands in front may have let enough pass for now
-            if recording.status not in TURNED_AWAY:
-                break
-            await asyncio.sleep(wait)
-            recording = await self._client.send("metrics", request)
+        # what stands in front may have let enough pass for now
+        recording = await again(
+            lambda: self._client.send("metrics", request), lambda one: one.status in TURNED_AWAY, self._waits
+        )
         if recording.status in TURNED_AWAY:
             self._waits = ()
         self.exists = recording.status == 200

@@ -22,6 +22,8 @@ CONTRACT = "vllm:usage/metrics/"
 NEEDS = ("metrics", "completions")
 CACHE = "vllm:cache_config_info"
 USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+#: A stream, and the scrapes while it goes on.
+BUSY = ("metrics.busy", "metrics.busy-first", "metrics.busy-scrape[")
 #: Blocks that a request may hold for each that its tokens fill: one for each group of layers, and some ahead.
 GROUPS = 32
 #: Tokens that may have been computed and not yet come.
@@ -58,7 +60,7 @@ def test_cache(metrics_completion: Recording, metrics_stream: Recording) -> None
     MUST,
     spec=CONTRACT,
     needs=(*NEEDS, "stream"),
-    exchanges=("metrics.busy", "metrics.busy-first", "metrics.busy-scrape["),
+    exchanges=BUSY,
 )
 def test_busy(metrics_busy: Recording, vllm_recordings: Recordings) -> None:
     """While an answer is streamed a request runs, and the cache holds something."""
@@ -79,7 +81,7 @@ def test_busy(metrics_busy: Recording, vllm_recordings: Recordings) -> None:
     MUST,
     spec=CONTRACT,
     needs=(*NEEDS, "stream"),
-    exchanges=("metrics.busy", "metrics.busy-first", "metrics.busy-scrape["),
+    exchanges=BUSY,
 )
 def test_part(metrics_busy: Recording, metrics_completion: Recording, vllm_recordings: Recordings) -> None:
     """The cache's usage is about the part of it that the tokens of one request fill."""

@@ -28,6 +28,7 @@ KEYS = {
     "severity",
     "log",
     "checks",
+    "alone",
 }
 MUST = {"id", "versions", "when", "title", "effect", "way-round", "thread"}
 #: Variables that others than vLLM read.
