@@ -40,7 +40,7 @@ class Middleman:
         hides: paths, with those below them, that it answers itself.
         shows: the only paths that it gives on; empty for all.
         hidden: the status of what is hidden.
-        recut: bytes of a chunk; 0 leaves chunks as they come.
+        recut: bytes of a chunk where a body begins; 0 leaves chunks as they come.
         gathers: seconds for which pieces of a stream are gathered.
         comments: whether a stream holds comments.
         gzips: the least size of a body that is compressed for clients that take it; 0 for none.
@@ -97,6 +97,8 @@ EDGE = {
     "Cache-Control": "no-store",
     "Server-Timing": "proxy;dur=3",
 }
+#: Bytes that are cut finely, of those that come together: cutting a long body so takes seconds.
+FINE = 4096
 #: Every kind by its name.
 MIDDLEMEN = {
     "nginx": Middleman(adds=NGINX, titled=True),
@@ -305,8 +307,11 @@ class _Standing:
             if streams and kind.gathers and monotonic() - since < kind.gathers:
                 continue
             size = kind.recut or len(held)
-            for start in range(0, len(held), size):
-                yield held[start : start + size]
+            fine = min(len(held), FINE)
+            for start in range(0, fine, size):
+                yield held[start : min(start + size, fine)]
+            if held[fine:]:
+                yield held[fine:]
             held, since = b"", monotonic()
         if held:
             yield held
