@@ -98,10 +98,11 @@ def twins(server: Server, recorded: Sequence[Recording]) -> Iterator[tuple[str, 
     whole = sorted((one for one in said if _repeatable(one)), key=_cost)
     asked = {_spelt(one) for one in said if not one.streams}
     streamed = {trait for one in said if one.streams and _spelt(one) in asked for trait in traits(one)}
-    missing = {trait for one in whole for trait in traits(one)} - streamed
-    for _ in range(MOST):
-        best = max(whole, key=lambda one: len(missing & traits(one)), default=None)
-        if best is None or not (found := missing & traits(best)):
+    shown = [(one, traits(one)) for one in whole]
+    missing = {trait for _, found in shown for trait in found} - streamed
+    for _ in range(MOST if shown else 0):
+        best, found = max(shown, key=lambda row: len(missing & row[1]))
+        if not missing & found:
             return
         missing -= found
         yield best.path, {**best.asked, **_told(server, best)}

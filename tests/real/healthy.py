@@ -172,15 +172,11 @@ SETS = {
             "h11-max-header-count = 64",
         ]
     ),
-    "parsers": Flags(
+    # no parsers: the template of this model knows neither tools nor reasoning
+    "grammars": Flags(
         [
             "max-model-len = 4096",
             "max-num-seqs = 8",
-            "enable-auto-tool-choice = true",
-            'tool-call-parser = "hermes"',
-            'tool-strict-level = "parameter"',
-            "exclude-tools-when-tool-choice-none = true",
-            'reasoning-parser = "deepseek_r1"',
             'structured-outputs-config = { backend = "guidance", disable_any_whitespace = true }',
             "trust-request-chat-template = true",
             'response-role = "helper"',
