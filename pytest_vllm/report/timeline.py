@@ -93,7 +93,13 @@ def _lines(spans: Sequence[tuple[int, float, float]]) -> str:
             merged[-1] = (y, since, max(end, until))
         else:
             merged.append((y, begin, end))
-    return "".join(f"M{begin:.0f} {y}H{max(end, begin + 1):.0f}" for y, begin, end in merged)
+    parts, at = [], (-1, 0)
+    for y, begin, end in merged:
+        left, right = round(begin), round(max(end, begin + 1))
+        # from where the lane's last one ended: a page of thousands is a fifth smaller so
+        parts.append(f"m{left - at[1]} 0h{right - left}" if at[0] == y else f"M{left} {y}h{right - left}")
+        at = (y, right)
+    return "".join(parts)
 
 
 def _extent(row: Mapping[str, Any], scale: float) -> tuple[float, float, float]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_vllm.wire.recording import Recording
 
 RUN_FILE = "run.json"
+FORMAT, FORMAT_VERSION = "pytest-vllm-run", 1
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,22 @@ def _seconds(text: str) -> float:
 
 def write_state(path: Path, states: Mapping[str, ServerState], **more: Any) -> None:
     """Write run.json so that no reader ever sees half of it."""
-    body = {"servers": {name: _plain(state, path.parent) for name, state in states.items()}, **more}
+    servers = {name: _plain(state, path.parent) for name, state in states.items()}
+    body = {"format": FORMAT, "version": FORMAT_VERSION, "servers": servers, **more}
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps(body, indent=1, ensure_ascii=False, default=str), "utf-8")
     os.replace(fresh, path)  # noqa: PTH105 - atomic
 
 
 def read_state(path: Path) -> dict[str, ServerState]:
-    """The servers of a run folder. Raises FileNotFoundError when it has no run.json."""
+    """The servers of a run folder.
+
+    Raises FileNotFoundError when it has no run.json, and ValueError when that is of a later format; one that
+    names none was written before there were numbers.
+    """
     body = json.loads(path.read_text("utf-8"))
+    if (written := body.get("version", FORMAT_VERSION)) > FORMAT_VERSION:
+        raise ValueError(f"its format {written} is later than {FORMAT_VERSION}: update pytest-vllm")
     return {name: _state(values, path.parent) for name, values in body["servers"].items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -137,7 +138,13 @@ def test_a_damaged_run_is_judged_as_far_as_it_can_be_read(gate: Gate) -> None:
 
     assert run.exit == 21, run.text
     assert "1 recording of the replayed run cannot be read" in run.text
-    (folder / "run.json").write_text("{", "utf-8")
+    kept = folder / "run.json"
+    kept.write_text(json.dumps({**json.loads(kept.read_text("utf-8")), "version": 2}), "utf-8")
+    run = gate(f"--vllm-replay={folder}", "--vllm-check=health")
+
+    assert run.exit == 4, run.text
+    assert "its format 2 is later than 1: update pytest-vllm" in run.text
+    kept.write_text("{", "utf-8")
     run = gate(f"--vllm-replay={folder}", "--vllm-check=health")
 
     assert run.exit == 4, run.text
