@@ -166,7 +166,7 @@ DIMENSIONS: dict[str, list[Option]] = {
         *_each("gpu-memory-utilization", 0.5),
         *_each("disable-cascade-attn", True),
         Option({"kv-events-config": {"enable_kv_cache_events": True, "publisher": "null"}}, only=GENERATES),
-        Option({"structured-outputs-config": {"backend": "xgrammar"}}, only=GENERATES),
+        *_each("structured-outputs-config", {"backend": "xgrammar"}, {"backend": "guidance"}, only=GENERATES),
     ],
     "told": [
         *_each("enable-mfu-metrics", True),

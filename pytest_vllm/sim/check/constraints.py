@@ -38,6 +38,9 @@ def constraint_of(body: dict[str, Any], settings: Settings) -> dict[str, Any] | 
             raise _none_given()
     elif form.get("type") == "structural_tag":
         wanted = {"structural_tag": form}
+        config = settings.args.get("structured_outputs_config") or {}
+        if config.get("backend") == "guidance" and "triggers" not in form:  # the older form alone
+            raise Invalid("'triggers'")
     if wanted is not None:
         _check(wanted)
         if settings.version >= "0.32.0":
