@@ -185,6 +185,21 @@ SETS = {
         ],
         env={"VLLM_HTTP_TIMEOUT_KEEP_ALIVE": '"1"'},
     ),
+    # two processes take requests, whose metrics are summed, and ids come as embeddings too
+    "servers": Flags(
+        [
+            "max-model-len = 4096",
+            "api-server-count = 2",
+            "max-logprobs = -1",
+            "stream-interval = 2",
+            "enable-prompt-embeds = true",
+            "async-scheduling = false",
+            'generation-config = "auto"',
+            "no-enable-chunked-prefill = true",
+            "max-num-batched-tokens = 4096",
+        ],
+        env={"VLLM_LOGGING_LEVEL": '"DEBUG"'},
+    ),
     "drafts": Flags(
         [
             "max-model-len = 2048",
