@@ -36,6 +36,7 @@ launcher = "docker"
 image = "pytest-vllm/cpu:{version}"
 model = "/models/SmolLM2-135M-Instruct"
 shm = "1g"
+{volumes}
 
 [server.env]
 VLLM_CPU_KVCACHE_SPACE = "2"
@@ -67,16 +68,20 @@ class Flags:
     Args:
         args: lines of `[server.args]`.
         env: `[server.env]`, values as TOML.
+        template: a chat template of this folder, which the server reads as /template.jinja.
     """
 
     args: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
+    template: str = ""
 
     def profile(self, version: str) -> str:
         """The profile that boots it."""
         env = (f"{name} = {value}" for name, value in self.env.items())
         args = self.args if any(one.startswith("dtype") for one in self.args) else (WHOLE, *self.args)
-        return PROFILE.format(version=version, args="\n".join(args), env="\n".join(env))
+        path = Path(__file__).with_name(self.template) if self.template else None
+        volumes = f'volumes = ["{path}:/template.jinja:ro"]' if path else ""
+        return PROFILE.format(version=version, args="\n".join(args), env="\n".join(env), volumes=volumes)
 
 
 SETS = {
@@ -184,6 +189,18 @@ SETS = {
             "enable-scale-out = true",
         ],
         env={"VLLM_HTTP_TIMEOUT_KEEP_ALIVE": '"1"'},
+    ),
+    # a small model under a template that knows tools and reasoning: weak, and rightly served
+    "thinks": Flags(
+        [
+            "max-model-len = 4096",
+            "enable-auto-tool-choice = true",
+            'tool-call-parser = "hermes"',
+            'reasoning-parser = "qwen3"',
+            'chat-template = "/template.jinja"',
+            "enable-prompt-tokens-details = true",
+        ],
+        template="thinking.jinja",
     ),
     # two processes take requests, whose metrics are summed, and ids come as embeddings too
     "servers": Flags(
