@@ -13,6 +13,8 @@ VLLM = "vllm:serving/openai_compatible_server/"
 RESPONSE = "openai:responses/create"
 MESSAGE = "anthropic:messages"
 TOKENS = ("tokenize",)
+#: Parts of the names of models whose own tokenizer renders chats.
+MISTRAL = ("stral", "mixtral")
 
 
 def choice_of(answer: Recording) -> dict[str, Any]:
@@ -87,11 +89,21 @@ def test_prompt_logprobs(fields_prompt_logprobs: Recording) -> None:
 
 
 @check("fields.prompt-text", MUST, spec=VLLM, needs=["chat"])
-def test_prompt_text(fields_prompt_text: Recording) -> None:
+def test_prompt_text(vllm_server: Server, fields_prompt_text: Recording, models_list: Recording) -> None:
     """The text of a rendered prompt holds the question."""
-    text = fields_prompt_text.ok.get("prompt_text")
+    told = fields_prompt_text.ok
+    text = told.get("prompt_text")
+    no_text = "prompt_text" in told and text is None and _may_render_ids(vllm_server, models_list.text)
+    only_if(not no_text, "chats are rendered to ids at once: prompt embeddings, or Mistral's tokenizer")
 
     assert QUESTION in str(text), f"prompt_text is {text!r:.160}"
+
+
+def _may_render_ids(server: Server, models: str) -> bool:
+    """Whether a chat may become ids without a text between, by the server's flags and the models it lists."""
+    args = server.args
+    mistral = args.get("tokenizer-mode") == "mistral" or any(word in models.lower() for word in MISTRAL)
+    return not server.flags_known or bool(args.get("enable-prompt-embeds")) or mistral
 
 
 @check("fields.echo", MUST, spec=VLLM, needs=["chat"])

@@ -23,6 +23,8 @@ SHED = (429, 503)
 STALL = 20.0
 #: Seconds by our clock that any busy host may hold up a stream.
 NO_STALL = 0.5
+#: Seconds to a first token within which nobody notices what something in front of the server adds.
+NOTICED = 0.25
 #: Seconds that a first form may take more than later ones, and by our clock that a busy host may hold it up.
 COMPILING, HELD = 10.0, 0.6
 
@@ -67,13 +69,16 @@ def test_no_stall(throughput_mixed: Measured) -> None:
 @check("throughput.mixed.fair", MUST, spec=SERVING, family=PERFORMANCE, needs=NEEDS, tier="gate")
 def test_fair(throughput_mixed: Measured) -> None:
     """Short questions get their first token no later than long prompts do."""
-    need(not throughput_mixed.doubt("ttft"), throughput_mixed.doubt("ttft"))
+    doubt = throughput_mixed.doubt("ttft")
     short, long = throughput_mixed.waits("short"), throughput_mixed.waits("long")
     need(len(short) > 2 and long, NO_MIX)
     early, late = medians(short), medians(long)
     observe("first token", f"short {early[1]:.3g} s, long {late[1]:.3g} s")
 
-    assert early[0] <= 3 * late[1], f"short {early[0]:.3g} s, long {late[1]:.3g} s"
+    fair = early[0] <= 3 * late[1]
+    of_times = doubt in {one.reason for one in throughput_mixed.doubts}
+    need(not doubt or (of_times and fair and late[1] < NOTICED), doubt)
+    assert fair, f"short {early[0]:.3g} s, long {late[1]:.3g} s"
     need(early[1] <= 3 * late[0], HELD_UP)
 
 

@@ -97,6 +97,13 @@ class ChatRequest:
         await generation.finished
         return None if self.call.gone else self._whole(outputs, generation)
 
+    @property
+    def told_prompt(self) -> str | None:
+        """The text of its prompt, for a request that asks: none where chats are rendered to ids at once."""
+        args = self.server.settings.args
+        at_once = args.get("enable_prompt_embeds") or args.get("tokenizer_mode") == "mistral"
+        return self.prompt_text if self.body.get("return_prompt_text") and not at_once else None
+
     def cancel(self) -> None:
         """Stop generating, as if the client had left."""
         self.call.gone = True
@@ -147,7 +154,7 @@ class ChatRequest:
             usage=chunks.usage(sum(len(output.ids) for output in outputs), generation.cached),
             prompt_logprobs=prompt_logprobs(self.prompt, self.sampling, server),
             prompt_token_ids=self.prompt if body.get("return_token_ids") else None,
-            prompt_text=self.prompt_text if body.get("return_prompt_text") else None,
+            prompt_text=self.told_prompt,
             kv_transfer_params=None,
             ec_transfer_params=None,
             metrics=None,

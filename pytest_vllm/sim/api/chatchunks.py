@@ -61,7 +61,7 @@ class ChatChunks:
                 },
                 0,
                 prompt_token_ids=request.prompt if body.get("return_token_ids") else None,
-                prompt_text=request.prompt_text if body.get("return_prompt_text") else None,
+                prompt_text=request.told_prompt,
             )
         echoed = self.echoed
         if echoed:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
+from pytest_vllm.measure.health import Doubt
 from pytest_vllm.measure.measured import Measured
 from pytest_vllm.measure.samples import Sample
 from pytest_vllm.measure.workload import Workload
@@ -18,19 +20,18 @@ HELD = (5.0, 9.0)
 LONG = 14.0
 
 
-def mixed(short: float, stall: float = 0.1) -> Measured:
+def mixed(short: float, stall: float = 0.1, *, long: float = LONG, **more: Any) -> Measured:
     """Three short questions and a long prompt, sent at once, first answered after so many seconds.
 
     After 40 tokens a tenth of a second apart each short one pauses for `stall` seconds.
     """
     deltas = [short + at / 10 for at in range(40)]
     ones = [Sample("short", 0.0, 0.0, 0.0, [*deltas, deltas[-1] + stall], 90.0, tokens=41)] * 3
-    ones.append(Sample("long", 0.0, 0.0, 0.0, [LONG], 90.0, tokens=1))
+    ones.append(Sample("long", 0.0, 0.0, 0.0, [long], 90.0, tokens=1))
     known = ("It is Paris.", "It is Paris.")
     load = Workload(streams=4)
-    return Measured(
-        "throughput.mixed", load, samples=tuple(ones), window=(0.0, 99.0), alone=known, held=(HELD,)
-    )
+    every = {"samples": tuple(ones), "window": (0.0, 99.0), "alone": known, "held": (HELD,), **more}
+    return Measured("throughput.mixed", load, **every)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,20 @@ def test_fair(short: float, verdict: type[BaseException] | None) -> None:
     """Ten seconds of the long prompt's wait are sure, fourteen are possible."""
     with pytest.raises(verdict) if verdict else nullcontext():
         check_fair(mixed(short))
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "verdict"),
+    [(0.03, 0.03, None), (0.03, 0.3, Undecided), (0.6, 0.03, Undecided)],
+)
+def test_what_a_proxy_adds(short: float, long: float, verdict: type[BaseException] | None) -> None:
+    """Where the server counts less than the client, first tokens within a quarter of a second are fair."""
+    held_up = (Doubt("mean ttft is 0.03 s here and 0.003 s in the server's histogram", ("ttft",)),)
+    with pytest.raises(verdict) if verdict else nullcontext():
+        check_fair(mixed(short, long=long, held=(), doubts=held_up))
+    spoiled = mixed(short, long=long, held=(), doubts=held_up, spoiled="the server died")
+    with pytest.raises(Undecided):
+        check_fair(spoiled)
 
 
 @pytest.mark.parametrize(
