@@ -80,7 +80,9 @@ def judge(
         file=file,
     )
     today = dt.datetime.now(dt.UTC).date()
-    judged = apply_waivers(result, state.profile.waive, state.server.version, today)
+    can = state.server.can
+    waivers = [one for one in state.profile.waive if not one.capability or can(one.capability)]
+    judged = apply_waivers(result, waivers, state.server.version, today)
     return _explained(judged, state, item.config.rootpath) if judged.verdict is Verdict.FAIL else judged
 
 

@@ -298,6 +298,8 @@ class Waiver(Part):
     """vLLM versions it holds for: `>=0.27,<0.34`."""
     until: dt.date
     """The last day on which it holds."""
+    capability: str = ""
+    """It holds on servers that have this capability alone."""
 
 
 class Profile(Part):

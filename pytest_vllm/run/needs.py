@@ -30,6 +30,14 @@ ROUTES = {
 }
 
 
+#: Whether completions can be held to a constraint, which is asked of servers that reason.
+BOUND = "structured-completions"
+#: Fields that hold an answer to a form.
+CONSTRAINTS = (
+    "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
+)  # fmt: skip
+
+
 def needs_of(request: Request) -> tuple[str, ...]:
     """The capabilities that a request needs.
 
@@ -41,14 +49,17 @@ def needs_of(request: Request) -> tuple[str, ...]:
         return ()
     if path == "/tokenize" and isinstance(body, dict) and "messages" in body:
         return (route, "chat")  # it is the chat template that is asked
-    fields = _fields(body) if request.expect == 200 and isinstance(body, dict) else ()
-    return (route, *fields)
+    if not isinstance(body, dict):
+        return (route,)
+    bound = route == "completions" and any(body.get(name) is not None for name in CONSTRAINTS)
+    return (route, *(_fields(body) if request.expect == 200 else ()), *([BOUND] if bound else ()))
 
 
 def unmet(request: Request, server: Server) -> str:
     """Why this server can't be asked that, in words; empty when it can."""
     missing = [name for name in needs_of(request) if name in server.capabilities and not server.can(name)]
-    return f"the server has no {', '.join(missing)}" if missing else ""
+    told = [f"{name} ({server.capabilities[name].how})" if name == BOUND else name for name in missing]
+    return f"the server has no {', '.join(told)}" if missing else ""
 
 
 def _fields(body: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pytest_vllm.launch.protocol import BootError
 from pytest_vllm.run.capabilities import PROBES, rows_of
 from pytest_vllm.run.findings import Findings
 from pytest_vllm.run.lag import Lag
+from pytest_vllm.run.thought import with_thought
 from pytest_vllm.wire.client import WireClient
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Undecided
@@ -96,9 +97,10 @@ async def probe(
             described(await ask.get("/openapi.json"))
         drafts = bool(args.get("speculative-config")) or DRAFTED in metrics.text
         server = replace(server, version=server.version or ask.version)
-        return replace(
+        server = replace(
             server, capabilities=found, named_by_id=ask.named_by_id, logits=ask.logits, drafts=drafts
         )
+        return await with_thought(server, found, ask)
 
 
 async def _death(ended: Callable[[], BootError | None]) -> BootError | None:

@@ -27,6 +27,8 @@ class Capability:
 
 #: The oldest release that is held to everything: what came later is not asked of an unknown one.
 ASSUMED = "0.20.0"
+#: How a prompt says that the reasoning is over, in the form that most templates write.
+CLOSED = "<think>\n</think>\n"
 #: A log probability of zero, as rounding may leave it.
 ROUNDED = 1e-6
 
@@ -51,6 +53,7 @@ class Server:
         named_by_id: whether its log probabilities name tokens by their ids (`--return-tokens-as-token-ids`).
         logits: whether its log probabilities are logits (`--logprobs-mode`).
         drafts: whether it decodes speculatively, by its arguments or, where nobody knows them, its metrics.
+        closed: how a prompt says that the reasoning is over, by the marks that this server knows.
         access: what was said about the way to it: authorities, client certificate, proxy.
     """
 
@@ -69,6 +72,7 @@ class Server:
     named_by_id: bool = False
     logits: bool = False
     drafts: bool = False
+    closed: str = CLOSED
     access: Access = field(default_factory=Access, repr=False)
 
     @property
@@ -149,9 +153,12 @@ class Server:
     def post(self, path: str, body: Mapping[str, Any], *, expect: int | None = 200) -> Request:
         """A POST with `model` and `temperature: 0` filled in where the body leaves them out.
 
-        A server that names tokens by their ids is asked for their texts.
+        A server that names tokens by their ids is asked for their texts. Where a completion's prompt
+        ends the reasoning as most templates do, it does so in the server's own form.
         """
         defaults: dict[str, Any] = {"model": self.model}
+        if path == "/v1/completions" and self.closed != CLOSED:
+            body = {**body, "prompt": _closed(body.get("prompt"), self.closed)}
         if path.startswith(("/v1/chat/completions", "/v1/completions")):
             defaults["temperature"] = 0
             scored = body.get("logprobs")  # 0 of a completion is one, and no False
@@ -162,3 +169,10 @@ class Server:
     def get(self, path: str, *, expect: int | None = 200) -> Request:
         """A GET."""
         return Request("GET", path, expect=expect)
+
+
+def _closed(prompt: Any, form: str) -> Any:
+    """A prompt, or several, in which that form ends the reasoning."""
+    if isinstance(prompt, list):
+        return [_closed(one, form) for one in prompt]
+    return prompt.replace(CLOSED, form) if isinstance(prompt, str) else prompt

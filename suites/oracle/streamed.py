@@ -144,6 +144,8 @@ def _repeatable(one: Answer) -> bool:
     asked = one.asked
     short = one.usage is not None and one.usage[1] <= TOKENS and one.usage[0] <= PROMPT
     items = one.path in ITEMS and bool(asked.get("tools"))
+    # where a template takes contents in parts, vLLM ends a stream that echoes (vllm-project/vllm#48338)
+    items |= one.path == CHAT and bool(asked.get("echo"))
     hollow = any(asked.get(name) for name in WHOLE) or 0 in (asked.get("max_tokens"), asked.get("n"))
     return short and not one.streams and not items and not hollow and not one.key.startswith((*ODD, *OTHERS))
 

@@ -8,7 +8,7 @@ from pytest_vllm import MUST, Recording, check, need, only_if
 
 from ..oracle.answers import Answer, answer_of  # noqa: TID252 - suites lie together
 from .exchanges import FORM, STORY
-from .test_sizes import in_time, refusable
+from .test_sizes import in_time, only_thought, refusable
 
 CHAT = "openai:chat-streaming"
 
@@ -65,6 +65,7 @@ def test_form(sizes_form: Recording) -> None:
     only_if(sizes_form.status not in (400, 422), f"refused: {sizes_form.text[:120]}")
     (choice,) = sizes_form.ok["choices"]
     need(choice["finish_reason"] == "stop", f"it was ended by {choice['finish_reason']!r}")
+    need(not only_thought(choice["message"]), "the model ended within its reasoning")
     text = choice["message"]["content"] or ""
     try:
         found = json.loads(text)
