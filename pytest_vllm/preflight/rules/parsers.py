@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 _TOOL, _REASONING = "tool-call-parser", "reasoning-parser"
 _AUTO = "enable-auto-tool-choice"
 
+#: Beginnings of the parsers that read what a maker's own models write, where no model file says it.
+_MAKERS = {
+    "qwen": ("hermes", "qwen", "pythonic"),
+    "meta-llama": ("llama", "pythonic"),
+    "mistralai": ("mistral",),
+    "openai": ("openai",),
+    "moonshotai": ("kimi",),
+    "minimaxai": ("minimax",),
+    "zai-org": ("glm",),
+}
+
 
 def _lacking(name: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
@@ -64,6 +75,12 @@ def tool_misfit(of: Deployment) -> Iterator[Finding]:
     """A tool parser that does not fit the model's template: calls arrive as text."""
     name = of.given(_TOOL)
     fits = of.model.tool_parsers if of.model else []
+    maker = str(of.profile.server.model or "").partition("/")[0].lower()
+    known = parsers("tool", of.version)
+    if not fits and isinstance(name, str) and not name.startswith(_MAKERS.get(maker, "")) and name in known:
+        usual = [one for one in known if one.startswith(_MAKERS[maker])]
+        said = f"models of {maker} write calls for {' or '.join(usual)}; others leave text"
+        yield Finding(of.key(_TOOL), f"tool-call-parser is {name!r}", said)
     if isinstance(name, str) and fits and name not in fits and name in parsers("tool", of.version):
         usable = [one for one in fits if one in parsers("tool", of.version)]
         yield Finding(

@@ -104,7 +104,7 @@ def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str
     for one in run.starts:
         if one.node != chosen.node and apart(chosen, one):
             draft.note(one.line, _instead(chosen, one))
-        elif one.node != chosen.node:
+        elif one.node != chosen.node and one.texts != chosen.texts:
             draft.lost(one.line, f"`{' '.join(one.texts[:6])}`{why}")
     _circumstances(draft, chosen)
     ledger.close(draft)
