@@ -13,7 +13,7 @@ from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.vllmline import FILLED_IN
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node
-from pytest_vllm.profile.importers.yamlwords import checked
+from pytest_vllm.profile.importers.yamlwords import checked, no_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,6 +179,7 @@ class ContainerReader:
             written = entry.get("value")
             if isinstance(written.value, dict | list):
                 raise self.draft.origin.problem(written.line, f"the variable {name} is not text", "quote it")
+            no_text(self.draft, written, "the cluster")
             self._put(name, self.names.text(written.text, entry.line), entry.line)
             self.account.read(written)
         self.account.read(entry.get("name"))

@@ -65,7 +65,7 @@ def explained(
 def sourced(problem: ImportProblem, notes: Sequence[Remark]) -> ImportProblem:
     """A problem of a name that is not set, with the file that may set it and is not there."""
     lost = [one for one in notes if one.text.endswith(NOT_THERE)]
-    if not lost or not re.search(r" (?:is|are) not set", problem.what):
+    if not lost or not re.search(r" (?:(?:is|are) not|has to be) set", problem.what):
         return problem
     return ImportProblem(f"{problem}; line {lost[0].line}: {lost[0].text}")
 

@@ -27,7 +27,11 @@ def checked(draft: Draft, command: Node, whose: str) -> None:
             shown = "nothing" if one.value is None else "a table or a list"
             what = f"a word of the command is {shown} to YAML, and {whose} refuses it"
             raise draft.origin.problem(one.line, what, "put quotes around it")
-        if found := _TYPES.get(type(one.plain)):
-            draft.note(
-                one.line, f"{one.text} is {found} to YAML, and {whose} refuses it: put quotes around it"
-            )
+        no_text(draft, one, whose)
+
+
+def no_text(draft: Draft, one: Node, whose: str) -> None:
+    """Note a value that is a number or a switch to YAML where whoever reads the file wants text."""
+    if found := _TYPES.get(type(one.plain)):
+        what = f"{one.text} is {found} to YAML, and {whose} refuses it: put quotes around it"
+        draft.note(one.line, what)

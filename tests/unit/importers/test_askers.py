@@ -99,6 +99,14 @@ def test_a_number_where_a_text_was_meant() -> None:
     assert not any("to YAML" in one for one in found.notes)
 
 
+def test_a_number_for_a_variable() -> None:
+    """A cluster takes text alone."""
+    pod = POD.format(args="", probe="http", target="http").replace(
+        "      ports:", "      env: [{name: A, value: 1}]\n      ports:"
+    )
+    assert any("1 is a number to YAML" in one for one in imported(pod).notes)
+
+
 def test_a_table_in_a_list_of_variables() -> None:
     """`- NAME: value` is neither of the two forms."""
     with pytest.raises(ImportProblem, match="an entry of environment is not text"):

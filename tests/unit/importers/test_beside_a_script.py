@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_vllm.profile.importers import imported
+from pytest_vllm.profile.importers import ImportProblem, imported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,3 +65,20 @@ def test_dstack_counts_its_gpus(gpu: str, count: int) -> None:
     )
     text = text.replace("'{", "{").replace("}'", "}")
     assert imported(text).profile.server.args["tensor-parallel-size"] == count
+
+
+def test_a_text_that_is_not_known_sets_nothing_that_is() -> None:
+    """`eval` of lines that are read when it runs adds what nobody knows."""
+    text = (
+        'A=(--seed 1)\nwhile read -r line; do\n  eval "A+=($line)"\ndone < more\nvllm serve org/a "${A[@]}"\n'
+    )
+    with pytest.raises(ImportProblem, match="line"):
+        imported(text)
+
+
+def test_a_container_whose_id_is_kept() -> None:
+    """It is started as any other; one that only answers a question is not."""
+    line = "ID=$(docker run {} vllm/vllm-openai:v0.32.0 --model org/a)\n"
+    assert imported(line.format("-d --gpus all")).profile.server.gpus == "all"
+    with pytest.raises(ImportProblem, match="no command runs vLLM"):
+        imported(line.format("--rm"))
