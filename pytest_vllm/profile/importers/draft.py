@@ -100,6 +100,8 @@ class Draft:
         variable = API_KEY if name == "api-key" else name.replace("-", "_").upper()
         held = isinstance(value, str) or name == "api-key" or holds_secret(text) or secret_text(text)
         secret = self._reference(name, text, line, "", variable) if held else None
+        if secret is not None and is_optional(text):
+            self.note(line, f"{secret['from-env']} may be empty there; here it has to be set")
         if secret is not None and name == "api-key":
             self.server["api-key"] = secret
         elif secret is not None:

@@ -148,7 +148,7 @@ def _rooted(draft: Draft, origin: Origin) -> None:
         if name == "config" and not there:
             what = f"--config {written} is not there: its flags, and a model that it names, are not known"
             draft.note(draft.line_of("server", "args", "config"), what)
-        if there or written.startswith("../"):
+        if there or written.startswith("../") or (written[:2] == "./" and (origin.folder / written).exists()):
             table[name] = os.path.normpath(origin.folder / written)
 
 

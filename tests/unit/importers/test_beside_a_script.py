@@ -47,6 +47,19 @@ def test_a_secret_that_may_be_missing(written: str, optional: bool) -> None:
     assert server.env["HF_TOKEN"].optional is optional  # type: ignore[union-attr]
 
 
+def test_a_key_that_may_be_missing_is_needed_here() -> None:
+    """A flag has its value or is not there: the gate asks for the one that clients send."""
+    found = imported('vllm serve org/a --api-key "${VLLM_API_KEY:-}"\n')
+    assert any("VLLM_API_KEY may be empty there; here it has to be set" in one for one in found.notes)
+
+
+def test_a_path_below_the_script_is_made_whole(tmp_path: Path) -> None:
+    """The gate starts the server in a folder of its own."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "a.sh").write_text("vllm serve ./model\n")
+    assert imported(tmp_path / "a.sh").profile.server.model == str(tmp_path / "model")
+
+
 def test_an_entry_point_that_starts_one_server_in_several_ways() -> None:
     """Each way ends in the same command: there is nothing to choose."""
     script = 'if a; then exec \\"$@\\"; fi; if b; then exec \\"$@\\"; fi; exec \\"$@\\"'
