@@ -77,7 +77,8 @@ def order_for(
     args = {name: known(value, f"[server.args] {name}") for name, value in server.args.items()}
     env: dict[str, str] = {}
     if with_env:
-        env |= {name: str(known(value, f"[server.env] {name}")) for name, value in server.env.items()}
+        given = {name: value for name, value in server.env.items() if not _left_out(value, environ)}
+        env |= {name: str(known(value, f"[server.env] {name}")) for name, value in given.items()}
     key = known(server.api_key, "[server] api-key") if server.api_key else args.get("api-key")
     if isinstance(key, str):
         secrets.append(key)
@@ -96,6 +97,11 @@ def order_for(
         arguments += flag("api-key", key)
     arguments += ["--host", host, "--port", str(port)]
     return Order(tuple(arguments), env, tuple(dict.fromkeys(secrets)))
+
+
+def _left_out(value: str | Secret, environ: Mapping[str, str]) -> bool:
+    """Whether a variable of the server is one that it starts without, and that is not set."""
+    return isinstance(value, Secret) and value.optional and not environ.get(value.from_env)
 
 
 def flag(name: str, value: Any) -> Iterator[str]:

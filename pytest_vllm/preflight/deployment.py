@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.reply import Reply
 
 _SCALED = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
+#: Signs between digits, which Python reads over.
+_BETWEEN = re.compile(r"(?<=\d)_(?=\d)")
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SCALE |= {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 #: Flags that figures are computed from, and what they can be.
@@ -138,12 +140,12 @@ class Deployment:
 
         A profile for GPUs that is looked at where there are none, in CI, is about another machine.
         """
-        vendor = self.hardware.vendor if self.hardware else self._device
+        vendor = self.hardware.vendor if self.hardware else self.device
         elsewhere = not self.profile.server.kind.starts_vllm
         return None if elsewhere or self.host is None or not self.host.has(vendor) else self.host
 
     @property
-    def _device(self) -> str:
+    def device(self) -> str:
         """What it runs on, where no hardware is named: a process names no GPUs, and yet vLLM wants some."""
         server = self.profile.server
         on_cpu = server.args.get("device") == "cpu" or (self.image is not None and self.image.cpu)
@@ -350,7 +352,7 @@ def number(value: Any) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    found = _SCALED.fullmatch(value.strip()) if isinstance(value, str) else None
+    found = _SCALED.fullmatch(_BETWEEN.sub("", value.strip())) if isinstance(value, str) else None
     return float(found[1]) * _SCALE[found[2]] if found else None
 
 

@@ -34,6 +34,8 @@ class Secret(Part):
 
     from_env: str
     """The environment variable that holds it where pytest runs."""
+    optional: bool = False
+    """Whether the server starts without it, in `[server.env]`: it is left out where nothing sets it."""
 
 
 LauncherName = Literal["docker", "podman", "process", "attach", "sim"]  # facts/launchers.py, as a type
@@ -174,6 +176,8 @@ class DeploymentPart(Part):
     """Published ports as Docker writes them: `8000:8000`, `127.0.0.1:11437:8000`."""
     listens: int | None = Field(default=None, ge=1, le=65535)
     """The port inside of the container that the server listens on, where it is not vLLM's 8000."""
+    binds: str | None = None
+    """The address inside of the container that the server listens on, where it is not every one."""
     network: str | None = None
     """The container's network: `host`, or the runtime's default when left out."""
     security_opt: list[str] = Field(default_factory=list)

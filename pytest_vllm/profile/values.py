@@ -22,17 +22,26 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CHECK_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+(\[[^\]]+\])?")
 _ISSUE = re.compile(r"https?://\S+|[\w.-]+/[\w.-]+#\d+")
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
-_REFERENCE = {"from-env", "from_env"}
+_REFERENCE = {"from-env", "from_env", "optional"}
 #: Marks of a URL's parts in which people put keys and logins, and what such a part is called.
 _CARRIERS = (("?", "a query"), ("@", "a login"), ("#", "a fragment"), (";=", "a parameter"))
 
 REFERENCE_SHAPE = 'write { from-env = "NAME" }'
 
 
-def reference(value: Any) -> Any:
-    """`{ from-env = "NAME" }`; a literal is refused."""
+def reference(value: Any, *, optional: bool = False) -> Any:
+    """`{ from-env = "NAME" }`; a literal is refused.
+
+    Args:
+        value: as it is written.
+        optional: whether it may say `optional = true`.
+    """
     name = value.get("from-env", value.get("from_env")) if isinstance(value, dict) else None
-    if isinstance(value, dict) and (not isinstance(name, str) or not value.keys() <= _REFERENCE):
+    if isinstance(value, dict) and (
+        not isinstance(name, str)
+        or not value.keys() <= _REFERENCE
+        or not (optional or value.get("optional") in (None, False))
+    ):
         raise ValueError(f"not a reference to a secret: {REFERENCE_SHAPE}")
     if isinstance(value, str):
         raise PydanticCustomError(
@@ -50,7 +59,7 @@ def environment_value(value: Any) -> Any:
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, dict):
-        return reference(value)
+        return reference(value, optional=True)
     if isinstance(value, list):
         raise ValueError("an environment variable is text, not a list")  # noqa: TRY004
     return value

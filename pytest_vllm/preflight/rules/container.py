@@ -134,19 +134,17 @@ def port_inside(of: Deployment) -> Iterator[Finding]:
 @rule("container.loopback-inside", ERROR, source="docker run -p: packets arrive on the container's address")
 def loopback_inside(of: Deployment) -> Iterator[Finding]:
     """The server listens on the container's own loopback, and a port is published."""
-    host = str(of.given("host") or "")
-    bridged = of.profile.deployment.network in (None, "bridge")
-    if (
-        of.in_container
-        and host in ("127.0.0.1", "localhost", "::1")
-        and of.profile.deployment.ports
-        and bridged
-    ):
+    part = of.profile.deployment
+    host = str(of.given("host") or part.binds or "")
+    key = of.key("host") if of.has("host") else "deployment.binds"
+    bridged = part.network in (None, "bridge")
+    if of.in_container and host in ("127.0.0.1", "localhost", "::1") and part.ports and bridged:
         yield Finding(
-            of.key("host"),
-            f"host = {host!r} inside a container that publishes {of.profile.deployment.ports[0]}",
+            key,
+            f"host = {host!r} inside a container that publishes {part.ports[0]}",
             "nothing outside of the container reaches it",
-            drop(of.key("host")),
+            drop(key),
+            severity=WARNING if part.kind == "kubernetes" else ERROR,  # a neighbour in the pod reaches it
         )
 
 

@@ -10,10 +10,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_vllm.preflight.deployment import Deployment
+    from pytest_vllm.profile.modelfile import ModelFile
 
 _FLAG = "max-model-len"
 _BLOCKS, _SIZE = "num-gpu-blocks-override", "block-size"
 _LONGER = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
+
+#: Architectures whose attention knows no positions, so that none is beyond what it was made for.
+_UNPLACED = ("NemotronHForCausalLM", "JambaForCausalLM", "GraniteMoeHybridForCausalLM")
+
+
+def _beyond(model: ModelFile) -> str:
+    """What becomes of answers beyond the positions that the model's configuration names."""
+    unplaced = model.architecture in _UNPLACED
+    return (
+        "its attention has no positions: try how far it reads" if unplaced else "answers beyond are garbage"
+    )
 
 
 def _scaled(of: Deployment) -> bool:
@@ -31,7 +43,7 @@ def beyond_model(of: Deployment) -> Iterator[Finding]:
     yield Finding(
         of.key(_FLAG),
         f"max-model-len is {length:,}, {model.title} has {model.context:,} positions",
-        f"{_LONGER} lets it start; answers beyond are garbage" if allowed else "vLLM refuses to start",
+        f"{_LONGER} lets it start; {_beyond(model)}" if allowed else "vLLM refuses to start",
         put(of.key(_FLAG), model.context),
         severity=WARNING if allowed or not model.certain else ERROR,
     )

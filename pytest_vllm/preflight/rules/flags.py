@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -139,13 +140,31 @@ def not_a_number(of: Deployment) -> Iterator[Finding]:
         if known and known.type in ("int", "float") and isinstance(value, str) and value != "auto":
             plain = number(value)
             scaled = canonical(written) in _HUMAN or known.type == "float"
-            if plain is None or (not value.replace(".", "").isdigit() and not scaled):
+            if plain is None or (not re.sub(r"[._]", "", value).isdigit() and not scaled):
                 yield Finding(
                     f"server.args.{written}",
                     f"{written} is {value!r}",
                     "vLLM's argument parser needs a number",
                     put(f"server.args.{written}", int(plain)) if plain and plain == int(plain) else None,
                 )
+
+
+@rule("flags.json", ERROR, source="json.loads and pydantic in the argument parser")
+def not_json(of: Deployment) -> Iterator[Finding]:
+    """Text that begins like JSON, is none, and stands where the flag needs some."""
+    for written, value in of.profile.server.args.items():
+        known = flags(of.version).get(canonical(written))
+        if (
+            known
+            and known.type.startswith("json")
+            and isinstance(value, str)
+            and value.startswith(("{", "["))
+        ):
+            try:
+                json.loads(value)
+            except ValueError as error:
+                said = f"{written} is not JSON: {error}"
+                yield Finding(f"server.args.{written}", said, "vLLM's argument parser refuses it")
 
 
 @rule("flags.positive", ERROR, source="vllm/config: counts are positive")

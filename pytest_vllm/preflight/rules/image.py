@@ -130,12 +130,21 @@ def tag_differs(of: Deployment) -> Iterator[Finding]:
         )
 
 
+def _made_for(of: Deployment) -> str:
+    """For whose GPUs an image is that somebody starts by a line or a file, where no hardware is named."""
+    server, image = of.profile.server, of.image
+    written = of.profile.deployment.kind in ("compose", "docker-run", "podman-run")
+    other = server.devices or server.runtime or server.privileged or of.device == "none"
+    cuda = image is not None and (image.official or image.from_nvidia)
+    return "nvidia" if written and cuda and not other else "none"
+
+
 @rule("image.gpus-missing", WARNING, source="docker run --gpus")
 def gpus_missing(of: Deployment) -> Iterator[Finding]:
-    """A container on a GPU machine that is given no GPU."""
-    vendor = of.hardware.vendor if of.hardware else "none"
-    if of.in_container and vendor == "nvidia" and not of.profile.server.gpus:
-        if "NVIDIA_VISIBLE_DEVICES" in of.profile.server.env:
+    """A container on a GPU machine, or of an image for NVIDIA's GPUs, that is given none."""
+    vendor, server = of.hardware.vendor if of.hardware else _made_for(of), of.profile.server
+    if of.in_container and vendor == "nvidia" and not server.gpus:
+        if "NVIDIA_VISIBLE_DEVICES" in server.env:
             return
         yield Finding(
             "server.gpus",

@@ -69,6 +69,29 @@ def gpus(of: Deployment) -> Iterator[Finding]:
         )
 
 
+@rule(
+    "parallel.replicas", ERROR, versions=">=0.9", source="vllm/v1/engine/utils.py: devices of local replicas"
+)
+def replicas(of: Deployment) -> Iterator[Finding]:
+    """Replicas of data parallelism need more GPUs than the server is given."""
+    given, kept = of.profile.server.gpus, of.given("data-parallel-size-local")
+    count = given if isinstance(given, int) else len(given) if isinstance(given, list) else None
+    if isinstance(given, list) and any("all" in one for one in given):
+        count = None
+    elsewhere = ("data-parallel-rank", "data-parallel-external-lb", "data-parallel-hybrid-lb", "headless")
+    ray = "ray" in (of.given("distributed-executor-backend"), of.given("data-parallel-backend"))
+    spread = ray or of.whole("nnodes", 1) > 1 or of.profile.deployment.machines > 1
+    local = kept if isinstance(kept, int) else of.whole("data-parallel-size", 1)
+    if count is None or local < 2 or spread or any(map(of.has, elsewhere)) or of.devices > count:
+        return
+    if local * of.devices > count:
+        yield Finding(
+            of.key("data-parallel-size"),
+            f"{local} replicas of {of.devices} GPUs take {local * of.devices}, the server has {count}",
+            "vLLM refuses: a replica has no GPU of its own",
+        )
+
+
 @rule("parallel.gb10-alone", WARNING, source="DGX Spark has one GPU")
 def gb10_alone(of: Deployment) -> Iterator[Finding]:
     """A machine with one GPU is asked for several."""

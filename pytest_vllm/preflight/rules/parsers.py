@@ -17,6 +17,35 @@ if TYPE_CHECKING:
 _TOOL, _REASONING = "tool-call-parser", "reasoning-parser"
 _AUTO = "enable-auto-tool-choice"
 
+#: Beginnings of the parsers that read what a maker's own models write, where no model file says it.
+_MAKERS = {
+    "qwen": ("hermes", "qwen", "pythonic"),
+    "meta-llama": ("llama", "pythonic"),
+    "mistralai": ("mistral",),
+    "openai": ("openai",),
+    "moonshotai": ("kimi",),
+    "minimaxai": ("minimax",),
+    "zai-org": ("glm",),
+}
+
+_THINKERS = {
+    "qwen": ("qwen", "deepseek_r1"),
+    "mistralai": ("mistral",),
+    "openai": ("openai", "GptOss"),
+    "moonshotai": ("kimi",),
+    "minimaxai": ("minimax",),
+    "zai-org": ("glm", "deepseek"),
+}
+
+
+def _foreign(of: Deployment, name: object, makers: dict[str, tuple[str, ...]], kind: str) -> list[str]:
+    """The parsers of the model's maker, where the one that is given is another maker's."""
+    maker = str(of.profile.server.model or "").partition("/")[0].lower()
+    known, own = parsers(kind, of.version), makers.get(maker, ())
+    if not own or not isinstance(name, str) or name not in known or name.startswith(own):
+        return []
+    return [one for one in known if one.startswith(own)]
+
 
 def _lacking(name: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
@@ -64,6 +93,9 @@ def tool_misfit(of: Deployment) -> Iterator[Finding]:
     """A tool parser that does not fit the model's template: calls arrive as text."""
     name = of.given(_TOOL)
     fits = of.model.tool_parsers if of.model else []
+    if not fits and (usual := _foreign(of, name, _MAKERS, "tool")):
+        said = f"models of its maker write calls for {' or '.join(usual)}; others leave text"
+        yield Finding(of.key(_TOOL), f"tool-call-parser is {name!r}", said)
     if isinstance(name, str) and fits and name not in fits and name in parsers("tool", of.version):
         usable = [one for one in fits if one in parsers("tool", of.version)]
         yield Finding(
@@ -79,6 +111,9 @@ def reasoning_misfit(of: Deployment) -> Iterator[Finding]:
     """A reasoning parser that does not fit the model."""
     name = of.given(_REASONING)
     fits = of.model.reasoning_parser if of.model else None
+    if not fits and (usual := _foreign(of, name, _THINKERS, "reasoning")):
+        said = f"the thinking of its maker's models is read by {' or '.join(usual)}"
+        yield Finding(of.key(_REASONING), f"reasoning-parser is {name!r}", said)
     if isinstance(name, str) and fits and name != fits and name in parsers("reasoning", of.version):
         fix = put(of.key(_REASONING), fits) if fits in parsers("reasoning", of.version) else None
         title = of.model.title if of.model else ""

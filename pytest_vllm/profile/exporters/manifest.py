@@ -84,7 +84,9 @@ def _compose_gpus(gpus: str | int | list[str] | None) -> tuple[list[str], dict[s
 
 
 def _compose(word: str | Secret) -> str:
-    return f"${{{word.from_env}}}" if isinstance(word, Secret) else word.replace("$", "$$")
+    if isinstance(word, Secret):
+        return f"${{{word.from_env}{':-' if word.optional else ''}}}"
+    return word.replace("$", "$$")
 
 
 def kubernetes(profile: Profile) -> Export:
@@ -170,7 +172,8 @@ def _gpu_count(gpus: str | int | list[str] | None, notes: list[str]) -> int:
 
 def _env(name: str, value: str | Secret, secret: str) -> dict[str, Any]:
     if isinstance(value, Secret):
-        return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": value.from_env}}}
+        more = {"optional": True} if value.optional else {}
+        return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": value.from_env, **more}}}
     return {"name": name, "value": value.replace("$(", "$$(")}
 
 

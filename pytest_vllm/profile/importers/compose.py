@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers import composehost, container
+from pytest_vllm.profile.importers import askers, composehost, container
 from pytest_vllm.profile.importers.composebuild import built, mounted, named, not_there, started
 from pytest_vllm.profile.importers.composefiles import Files
 from pytest_vllm.profile.importers.containerline import pass_on, read_env_file
@@ -18,6 +18,7 @@ from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.yamlaccount import Part
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node, documents
+from pytest_vllm.profile.importers.yamlwords import checked
 from pytest_vllm.profile.secrets import secret_name
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def read_compose(origin: Origin, service: str | None) -> Draft:
         draft.note(line, text)
     part = Part(services[name])
     _Service(draft, name, part, names, document).read()
+    askers.of_services(draft, name, services)
     for other in services:
         if other != name:
             draft.lost(services[other].line - 1, f"the service {other}")
@@ -263,6 +265,7 @@ class _Service:
         """A string is filled in before it is split, a list after."""
         if isinstance(part.node.value, str):
             return [Word(word, part.line) for word in container.split(self._text(part))]
+        checked(self.draft, part.node, "docker compose")
         return resolved([Word(one.text, one.line) for one in part.items], self.names)
 
     def _environment(self) -> None:
@@ -278,6 +281,11 @@ class _Service:
             text = value.text
             self._variable(name, text if value else None, value.line)
         for entry in given.items:
+            if entry.is_table or entry.is_list or not entry.text:
+                what = "an entry of environment is not text: docker compose refuses it"
+                raise self.draft.origin.problem(
+                    entry.line, what, "write NAME=VALUE, or a table without dashes"
+                )
             name, equals, text = entry.text.partition("=")
             self._variable(name, text if equals else None, entry.line)
 

@@ -7,13 +7,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_vllm.facts import canonical
 from pytest_vllm.profile.importers.marks import secret_mark
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, pick
-from pytest_vllm.profile.importers.program import other_program, wraps
+from pytest_vllm.profile.importers.program import other_program, starter, wraps
 from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
-from pytest_vllm.profile.importers.shellalternatives import one_of
+from pytest_vllm.profile.importers.shellalternatives import distinct, one_of
 from pytest_vllm.profile.importers.shellprefix import nested
 from pytest_vllm.profile.importers.shellrun import Run
 from pytest_vllm.profile.importers.shellstate import State
@@ -22,7 +21,7 @@ from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Remark, Value
 from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.importers.vllmline import (
     asks,
-    flag_of,
+    is_flag,
     model_of,
     program_length,
     read_arguments,
@@ -48,7 +47,7 @@ _SIZE = re.compile(r"\d+(?:\.\d+)?\s*(?:[kmgt]i?b?|b)?", re.IGNORECASE)
 
 def runs_vllm(image: str, words: Sequence[str]) -> bool:
     """Whether a container of this image with these words (entry point and command) is a vLLM server."""
-    if other_program(words):
+    if other_program(words) or simulates(image):
         return False
     if program_length(words) or any("api_server" in word or "vllm serve" in word for word in words):
         return True
@@ -58,12 +57,17 @@ def runs_vllm(image: str, words: Sequence[str]) -> bool:
     return bool(image) and _only_vllm_flags(words)
 
 
+def simulates(image: str) -> bool:
+    """Whether an image answers like vLLM and has none in it: llm-d's simulator."""
+    return re.search(r"(?:^|/)(?:llm-d-inference-sim|vllm-sim(?:ulator)?)(?:[:@]|$)", image) is not None
+
+
 def _only_vllm_flags(words: Sequence[str]) -> bool:
     """Whether an image is given a model and flags that vLLM knows, all of them."""
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     own = [one for one in flags if one not in ("--model", "--host", "--port")]
     begins = bool(words) and words[0].startswith("--")
-    return begins and "--model" in flags and bool(own) and all(flag_of(canonical(one)) for one in flags)
+    return begins and "--model" in flags and bool(own) and all(map(is_flag, flags))
 
 
 def read_start(
@@ -102,6 +106,9 @@ def read_start(
     length = program_length(texts)
     if length:
         draft.set("command", texts[:length], words[0].line)
+        if before := starter(texts[:length]):
+            what = f"{before} starts it: what that does beside, such as a container, is not known"
+            draft.note(words[0].line, what)
         if version := version_of(texts[:length]):
             draft.set("version", version, words[0].line)
     elif entrypoint:
@@ -182,7 +189,7 @@ def _unwrapped(
     at = next(place for place, word in enumerate(words) if word.text == found[0].text)
     state = _state(draft, variables, found[1])
     run = Run(draft.origin, parsed(found[0].text, draft.origin, words[at].line), state).follow()
-    starts = [one for one in run.starts if program_length(one.texts) and not asks(one.texts)]
+    starts = distinct([one for one in run.starts if program_length(one.texts) and not asks(one.texts)])
     if not starts:
         return words, ()
     starts = starts if draft.wanted else one_of(starts, run.taken)
@@ -222,7 +229,9 @@ def _state(draft: Draft, variables: Variables, arguments: tuple[Value, ...]) -> 
     state = State(Path("/") if contained else origin.folder, outer, origin.home, contained=contained)
     key = {"VLLM_API_KEY": draft.server["api-key"]} if "api-key" in draft.server else {}
     for name, value in {**variables.values, **draft.env, **key}.items():
-        text = secret_mark(value["from-env"]) if isinstance(value, dict) else value
+        text = value
+        if isinstance(value, dict):
+            text = secret_mark(value["from-env"], optional="optional" in value)
         state.assign(name, Value(text), export=True)
     state.arguments = arguments
     return state

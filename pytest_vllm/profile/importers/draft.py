@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from pytest_vllm.profile.errors import faults_of
 from pytest_vllm.profile.importers.expectations import expectations
-from pytest_vllm.profile.importers.marks import holds_secret, named_secret, unmarked, unrun_in
+from pytest_vllm.profile.importers.marks import holds_secret, is_optional, named_secret, unmarked, unrun_in
 from pytest_vllm.profile.model import Profile
 from pytest_vllm.profile.secrets import redacted, secret_name, secret_text
 
@@ -27,7 +27,7 @@ class Draft:
     """Collects a deployment. Nothing that looks like a secret gets in: only its name does.
 
     `alone` is the model that stands by itself, without its flag; `wanted` is the server that was asked for
-    in the shell that `within` starts, where one was.
+    in the shell that `within` starts, where one was. `port_known`: whether the arguments say the port.
     """
 
     def __init__(self, origin: Origin, launcher: str, kind: str) -> None:
@@ -44,6 +44,7 @@ class Draft:
         self.alone = ""
         self.wanted = ""
         self.within = ""
+        self.port_known = True
         self._notes: list[tuple[int, str]] = []
         self._lines: dict[tuple[str, ...], int] = {}
 
@@ -78,9 +79,13 @@ class Draft:
         """A variable of the server; secrets become references."""
         self._replaced(name, self.env.get(name), text, ("server", "env", name), line)
         self._lines[("server", "env", name)] = line
-        secret = self._reference(name, text, line, where)
+        secret: dict[str, Any] | None = self._reference(name, text, line, where)
         if name == API_KEY and secret is not None:
+            if is_optional(text):
+                self.note(line, f"{secret['from-env']} may be empty there; here it has to be set")
             self.server["api-key"] = secret
+        elif secret is not None and is_optional(text):
+            self.env[name] = secret | {"optional": True}
         else:
             self.env[name] = text if secret is None else secret
 
@@ -95,6 +100,8 @@ class Draft:
         variable = API_KEY if name == "api-key" else name.replace("-", "_").upper()
         held = isinstance(value, str) or name == "api-key" or holds_secret(text) or secret_text(text)
         secret = self._reference(name, text, line, "", variable) if held else None
+        if secret is not None and is_optional(text):
+            self.note(line, f"{secret['from-env']} may be empty there; here it has to be set")
         if secret is not None and name == "api-key":
             self.server["api-key"] = secret
         elif secret is not None:
@@ -133,6 +140,7 @@ class Draft:
         if host not in (None, "0.0.0.0", "::", "*"):  # noqa: S104 - what containers bind
             line = self._line(("server", "args", "host"))
             self.note(line, f"--host {host} is left out: the gate's container binds every address of its own")
+            self.deployment["binds"] = str(host)
         port, published = self.args.pop("port", None), self.deployment.get("ports")
         if isinstance(port, int):
             self.deployment["listens"] = port if port != _PORT else None

@@ -31,7 +31,7 @@ def read_justfile(origin: Origin, service: str | None) -> Draft:
     """The one recipe that starts vLLM. Raises ImportProblem for none, and for a choice nobody made."""
     read = _Justfile(origin)
     text = read.script()
-    state = State(origin.folder, origin.environ, origin.home, origin.shown)
+    state = State(origin.folder, origin.environ, origin.home, origin.itself)
     shell = replace(origin, text=text)
     draft = read_script(shell, parsed(text, shell), state, service, targets="just")
     for line, said in read.said:

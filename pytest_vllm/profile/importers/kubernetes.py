@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.account import Account
+from pytest_vllm.profile.importers.askers import of_pod
 from pytest_vllm.profile.importers.beside import beside
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.kserve import merged
@@ -74,6 +75,7 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
     wanted, inner = parted(names, service, starts)
     at = pick(origin, candidates, wanted, "container", starts)
     chosen = found[at]
+    _commanded(origin, chosen)
     draft = Draft(origin, "docker", "kubernetes")
     if chosen.document.get("kind").text in _PARTS:
         draft.note(
@@ -89,6 +91,15 @@ def read_kubernetes(origin: Origin, service: str | None) -> Draft:
             line = place.pod.line or place.node.line
             draft.lost(line, f"the container {place.node.get('name').text}".rstrip())
     return draft
+
+
+def _commanded(origin: Origin, chosen: Place) -> None:
+    """Refuse a container whose command, and so its model, the operator of its kind puts in."""
+    kind = chosen.document.get("kind").text
+    own = any(chosen.node.get(key) for key in ("command", "args"))
+    if kind == "LLMInferenceService" and not own:
+        what = "the container has no command of its own"
+        raise origin.problem(chosen.node.line, what, ELSEWHERE[kind])
 
 
 def _instead(place: Place) -> str:
@@ -130,6 +141,7 @@ def _read(draft: Draft, chosen: Place, texts: list[Node]) -> None:
     if _of_kserve(chosen) and not any(f":{_STORED}" in one for one in draft.volumes):
         draft.deployment["mounts"] = [*draft.deployment.get("mounts", []), _STORED]
     _of_template(draft)
+    of_pod(draft, chosen, texts)
     _several_machines(draft, chosen, account)
     account.read(chosen.node, chosen.pod.get("containers"))
     for part in (chosen.pod, chosen.document):

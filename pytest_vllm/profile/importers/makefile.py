@@ -29,7 +29,7 @@ def read_makefile(origin: Origin, service: str | None) -> Draft:
     """The one command of a Makefile that starts vLLM. Raises ImportProblem for none, and for a choice."""
     read = _Makefile(origin)
     text = read.script()
-    state = State(origin.folder, origin.environ, origin.home, origin.shown)
+    state = State(origin.folder, origin.environ, origin.home, origin.itself)
     shell = replace(origin, text=text)
     draft = read_script(shell, parsed(text, shell), state, service, targets="make")
     for line, said in read.names.said:

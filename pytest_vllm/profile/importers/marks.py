@@ -12,18 +12,25 @@ SECRET = "\ue001"  # noqa: S105
 UNRUN = "\ue002"
 
 
-_WHOLE_SECRET = re.compile(f"{SECRET}([^{SECRET}]*){SECRET}")
+#: Behind the name of a secret that may be missing.
+_OPTIONAL = "?"
+_ANY_SECRET = re.compile(f"{SECRET}([^{SECRET}?]*)[?]?{SECRET}")
 
 
 def named_secret(text: str) -> str | None:
     """The variable that a text consists of, when that is a secret."""
-    found = _WHOLE_SECRET.fullmatch(text)
+    found = _ANY_SECRET.fullmatch(text)
     return found[1] if found else None
 
 
-def secret_mark(name: str) -> str:
-    """A text that stands for the secret of this name."""
-    return f"{SECRET}{name}{SECRET}"
+def secret_mark(name: str, *, optional: bool = False) -> str:
+    """A text that stands for the secret of this name; `optional`: it may be missing."""
+    return f"{SECRET}{name}{_OPTIONAL if optional else ''}{SECRET}"
+
+
+def is_optional(text: str) -> bool:
+    """Whether a text stands for a secret that may be missing."""
+    return text.endswith(f"{_OPTIONAL}{SECRET}")
 
 
 def holds_secret(text: str) -> bool:
@@ -47,4 +54,4 @@ def unrun_in(text: str) -> str:
 def unmarked(text: str) -> str:
     """A text for people: the names of secrets as `$NAME`, marks that are written out among them."""
     text = re.sub(r"\\u(e00[012])", lambda one: chr(int(one[1], 16)), text)
-    return re.sub(f"{SECRET}([^{SECRET}]*){SECRET}", r"$\1", text).replace(DOLLAR, "$").replace(UNRUN, "")
+    return _ANY_SECRET.sub(r"$\1", text).replace(DOLLAR, "$").replace(UNRUN, "")

@@ -45,6 +45,12 @@ class Origin:
     written: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
+    def itself(self) -> str:
+        """The file itself, wherever a script goes: `$0`. As messages name it, where it is no file."""
+        file = self.folder / Path(self.shown).name
+        return str(file) if file.is_file() else self.shown
+
+    @property
     def stem(self) -> str:
         """The file's name without its ending; a `.service` unit's name, too."""
         return Path(self.shown).name.split(".")[0] or "imported"

@@ -13,6 +13,7 @@ from pytest_vllm.profile.importers.shellwords import Word, resolved
 from pytest_vllm.profile.importers.variables import Variables
 from pytest_vllm.profile.importers.vllmline import FILLED_IN
 from pytest_vllm.profile.importers.yamlnodes import NOTHING, Node
+from pytest_vllm.profile.importers.yamlwords import checked, no_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +84,8 @@ class ContainerReader:
     def _start(self) -> None:
         """Command and arguments: the cluster fills in $(NAME), a shell in them sees the container's own."""
         draft = self.draft
+        for key in ("command", "args"):
+            checked(draft, self.node.get(key), "the cluster")
         start = [
             resolved([Word(one.text, one.line) for one in self.node.get(key).items], self.names)
             for key in ("command", "args")
@@ -155,7 +158,11 @@ class ContainerReader:
         value = held.get("data", configured.get("key").text) if configured else NOTHING
         if secret:
             key = secret.get("key").text
-            self._put(name, secret_mark(key if _ENV_NAME.fullmatch(key) else name), entry.line)
+            mark = secret_mark(
+                key if _ENV_NAME.fullmatch(key) else name,
+                optional=secret.get("optional").text.lower() == "true",
+            )
+            self._put(name, mark, entry.line)
             self.account.read(source)
         elif value:
             self._put(name, value.text, entry.line)
@@ -172,6 +179,7 @@ class ContainerReader:
             written = entry.get("value")
             if isinstance(written.value, dict | list):
                 raise self.draft.origin.problem(written.line, f"the variable {name} is not text", "quote it")
+            no_text(self.draft, written, "the cluster")
             self._put(name, self.names.text(written.text, entry.line), entry.line)
             self.account.read(written)
         self.account.read(entry.get("name"))

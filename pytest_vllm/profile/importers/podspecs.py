@@ -96,7 +96,7 @@ def runs_vllm(place: Place) -> bool:
     command, args = ([one.text for one in node.get(key).items if one.text] for key in ("command", "args"))
     words = [*command, *args]
     started = program_length(words) or any("api_server" in one or "vllm serve" in one for one in words)
-    if other_program(words):
+    if other_program(words) or container.simulates(node.get("image").text):
         return False
     in_ray = any(part in ("headGroupSpec", "workerGroupSpecs") for part in place.path)
     if command or in_ray or (args and not args[0].startswith("-") and " " in args[0]):

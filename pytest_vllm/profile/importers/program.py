@@ -62,6 +62,15 @@ def wraps(words: Sequence[str]) -> bool:
     return script and "model" in flags and bool(given) and all(flag_of(one) for one in flags)
 
 
+def starter(program: Sequence[str]) -> str:
+    """The script of somebody's own before vLLM's command, and its arguments; empty where there is none."""
+    first = program[0] if program else ""
+    own = first.endswith((".sh", ".bash")) or first.startswith(("./", "../"))
+    within = next((at for at, word in enumerate(program) if at and PurePosixPath(word).name == "vllm"), 0)
+    known = PurePosixPath(first).name in ("vllm", "nvidia_entrypoint.sh") or not within
+    return " ".join(program[:within]) if own and not known else ""
+
+
 def container_of(words: Sequence[str]) -> tuple[str, list[str]]:
     """Image, and entry point with command, of a `docker run` line as it is written."""
     at = 1 + next((place for place, word in enumerate(words) if word in ("run", "create")), len(words))

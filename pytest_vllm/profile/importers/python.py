@@ -165,7 +165,7 @@ def _quoted(text: str) -> str:
     """A word for a shell; a secret in it is named."""
     if SECRET not in text:
         return shlex.quote(text)
-    return '"' + re.sub(f"{SECRET}([^{SECRET}]*){SECRET}", r"${\1}", text).replace('"', '\\"') + '"'
+    return '"' + re.sub(f"{SECRET}([^{SECRET}?]*)[?]?{SECRET}", r"${\1}", text).replace('"', '\\"') + '"'
 
 
 def _what(value: Any) -> str:

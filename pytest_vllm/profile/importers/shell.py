@@ -14,7 +14,7 @@ from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, apart, parted, pick
 from pytest_vllm.profile.importers.program import container_of, other_program
 from pytest_vllm.profile.importers.shellaccount import account, emitted, explained, known_words, sourced
-from pytest_vllm.profile.importers.shellalternatives import one_of
+from pytest_vllm.profile.importers.shellalternatives import distinct, one_of
 from pytest_vllm.profile.importers.shellothers import none_but_others
 from pytest_vllm.profile.importers.shellprefix import is_run
 from pytest_vllm.profile.importers.shellrun import Run
@@ -43,7 +43,7 @@ _INSTRUCTIONS = ("FROM", "ENTRYPOINT", "CMD", "RUN", "COPY")
 def read_shell(origin: Origin, service: str | None) -> Draft:
     """The one command of a script that starts vLLM. Raises ImportProblem when there is none, or a choice."""
     _no_dockerfile(origin)
-    state = State(origin.folder, origin.environ, origin.home, origin.shown)
+    state = State(origin.folder, origin.environ, origin.home, origin.itself)
     return read_script(origin, parsed(origin.text, origin), state, service)
 
 
@@ -60,7 +60,7 @@ def read_script(
         targets: what calls its functions: `make`, whose targets they are.
     """
     run = Run(origin, script, state, targets=targets).follow()
-    found = _distinct([one for one in run.starts if _is_vllm(one.texts)])
+    found = distinct([one for one in run.starts if _is_vllm(one.texts)])
     found = found if service else one_of(found, run.taken)
     named = [_name(one, found) for one in found]
     named = [one if named.count(one) == 1 else str(at) for at, one in enumerate(named, 1)]
@@ -148,7 +148,7 @@ def _rooted(draft: Draft, origin: Origin) -> None:
         if name == "config" and not there:
             what = f"--config {written} is not there: its flags, and a model that it names, are not known"
             draft.note(draft.line_of("server", "args", "config"), what)
-        if there or written.startswith("../"):
+        if there or written.startswith("../") or (written[:2] == "./" and (origin.folder / written).exists()):
             table[name] = os.path.normpath(origin.folder / written)
 
 
@@ -210,16 +210,6 @@ def _is_vllm(texts: list[str]) -> bool:
         return True
     plain = [text for text in texts[2:] if not re.match(r"(?:--?\w[\w-]*=)?\w+=", text)]  # no variables
     return any(container.runs_vllm(text, [text]) for text in plain) or bool(program_length(texts[2:]))
-
-
-def _distinct(found: list[Start]) -> list[Start]:
-    """Each server once, though two ways through the script lead to it."""
-    known: dict[object, Start] = {}
-    for one in found:
-        env = tuple((name, value.text) for name, value in one.state.environment().items())
-        before = tuple((name, value.text) for name, (value, _) in one.prefix.env.items())
-        known.setdefault((tuple(one.texts), env, before), one)
-    return list(known.values())
 
 
 def _name(command: Start, among: list[Start]) -> str:

@@ -65,7 +65,7 @@ def explained(
 def sourced(problem: ImportProblem, notes: Sequence[Remark]) -> ImportProblem:
     """A problem of a name that is not set, with the file that may set it and is not there."""
     lost = [one for one in notes if one.text.endswith(NOT_THERE)]
-    if not lost or not re.search(r" (?:is|are) not set", problem.what):
+    if not lost or not re.search(r" (?:(?:is|are) not|has to be) set", problem.what):
         return problem
     return ImportProblem(f"{problem}; line {lost[0].line}: {lost[0].text}")
 
@@ -104,7 +104,7 @@ def account(draft: Draft, run: Run, chosen: Start, used: set[Hashable], why: str
     for one in run.starts:
         if one.node != chosen.node and apart(chosen, one):
             draft.note(one.line, _instead(chosen, one))
-        elif one.node != chosen.node:
+        elif one.node != chosen.node and one.texts != chosen.texts:
             draft.lost(one.line, f"`{' '.join(one.texts[:6])}`{why}")
     _circumstances(draft, chosen)
     ledger.close(draft)

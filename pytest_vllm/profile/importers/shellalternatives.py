@@ -29,6 +29,16 @@ def one_of(starts: Sequence[Start], taken: Mapping[int, int]) -> list[Start]:
     return meant if exclusive else list(starts)
 
 
+def distinct(found: Sequence[Start]) -> list[Start]:
+    """Each server once, though two ways through the script lead to it."""
+    known: dict[object, Start] = {}
+    for one in found:
+        env = tuple((name, value.text) for name, value in one.state.environment().items())
+        before = tuple((name, value.text) for name, (value, _) in one.prefix.env.items())
+        known.setdefault((tuple(one.texts), env, before), one)
+    return list(known.values())
+
+
 def _what(start: Start) -> tuple[str, str]:
     """Which model, in which container."""
     texts = start.texts

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.marks import unrun
+from pytest_vllm.profile.importers.marks import secret_mark, unrun
 from pytest_vllm.profile.importers.shellarithmetic import whole_sum
 from pytest_vllm.profile.importers.shelltree import here
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Part, Remark, Value, fields, joined
@@ -212,10 +212,10 @@ class Expander:
         last = operator[-1:]
         if last in ("-", "=") and operator:
             if given:
-                yield Part(known, quoted)
+                yield Part(known if rest else _optional(known, name), quoted)
                 return
             if secret or secret_name(name):
-                yield Part(self.state.secret(name, self.script.line(node), optional=not rest), quoted)
+                yield Part(self.state.secret(name, optional=not rest), quoted)
                 return
             if not rest:
                 yield Part(Value(outside=known.outside), quoted)
@@ -223,7 +223,8 @@ class Expander:
         elif last == "+":
             for one in rest if given else ():
                 yield from self._blank(one)
-                yield from self._within(one, quoted=quoted, secret=secret)
+                within = self._within(one, quoted=quoted, secret=secret)
+                yield from (part._replace(value=_optional(part.value, name)) for part in within)
         elif last == "?" and not given:
             words = joined([self.text(one) for one in rest]).text or "it is required"
             what = f"argument ${name} of the script has" if name.isdigit() else f"{name} has"
@@ -372,6 +373,11 @@ class Expander:
     def _not_run(self, node: Node, why: str) -> Value:
         remark = Remark(self.script.line(node), f"{self.script.shown(node)} {why}")
         return Value(unrun(self.script.text(node).strip()), (remark,), outside=True)
+
+
+def _optional(value: Value, name: str) -> Value:
+    """A value that is there only where a name is set: a secret of that name may be missing."""
+    return value.cut(value.text.replace(secret_mark(name), secret_mark(name, optional=True)))
 
 
 def _empty(remark: Remark) -> Remark:

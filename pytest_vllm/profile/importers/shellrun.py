@@ -31,6 +31,8 @@ _QUIET = """
 ls mkdir module nc nvidia-smi pgrep pkill popd printf ps pushd pwd read readonly return rm set shift shopt
 sleep ss tail tee test touch trap true tput type uname unset until wait wc wget which whoami xargs
 """
+#: A container that is started and left alone.
+_DETACHED = re.compile(r"\b(?:docker|podman|nerdctl)\b[^|;&]*\brun\b[^|;&]*\s(?:-\w*d\w*|--detach)\s")
 _IDLE = frozenset(_QUIET.split())
 
 
@@ -73,6 +75,10 @@ class Run(Branches, BuiltIns):
         name, index = self.expand().name(target)
         key = (id(self.script), node.start_byte)
         self.assigned[key] = (self.script.line(node), name)
+        if self._inherited.unknown:  # of a text that is not known, so that what it sets is not either
+            self.state.assign(name, self._used(self._inherited, key), export=export)
+            return
+        self._detached(value)
         expander = self.expand()
         if value is not None and value.type == "array":
             if any(re.match(r"\[[^\]]+\]=", self.script.text(child)) for child in value.children):
@@ -99,6 +105,14 @@ class Run(Branches, BuiltIns):
             self.state.assign(name, known, export=export)
             return
         self.state.assign(name, known + given if adds and isinstance(known, Value) else given, export=export)
+
+    def _detached(self, value: Node | None) -> None:
+        """A container that is started in the background, and whose id is kept: `ID=$(docker run -d …)`."""
+        for one in nodes(value) if value is not None else ():
+            if one.type == "command_substitution" and _DETACHED.search(self.script.text(one)):
+                before, self.state = self.state, self.state.copy()
+                self.visit_all(one.children)
+                self.state = before
 
     def _item(self, node: Node) -> list[Value]:
         return [] if node.type == "comment" else self.expand().fields(node)

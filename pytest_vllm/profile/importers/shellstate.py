@@ -144,10 +144,9 @@ class State:
         fix = "write its value into the container's environment" if self.contained else _EXPORT.format(name)
         return Value("", (Remark(line, f"{shown} {_UNSET}; {fix}", fatal=True),), outside=True)
 
-    def secret(self, name: str, line: int, *, optional: bool = False) -> Value:
+    def secret(self, name: str, *, optional: bool = False) -> Value:
         """The reference to a secret."""
-        remark = Remark(line, f"{name} may be empty there; here it has to be set")
-        return Value(secret_mark(name), (remark,) if optional else (), outside=True)
+        return Value(secret_mark(name, optional=optional), outside=True)
 
     def environment(self) -> dict[str, Value]:
         """What a program sees of what the script has set."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: What says nothing of the server.
 _PROSE = ("recipe_version", "name", "description", "metadata", "runtime", "runtime_version", "benchmark")
+#: What either launcher reads, and a profile has no place for.
+_KNOWN = ("mods", "build_args", "pre_exec", "post_exec", "post_commands", "executor_config", "builder")
 #: Options of the containers that either launcher starts, unless a recipe says otherwise.
 _CONTAINER = {"privileged": "true", "gpus": "all", "ipc": "host", "network": "host"}
 _LISTS = ("devices", "cap_add", "ulimit", "security_opt")
@@ -74,7 +76,12 @@ def read_spark_recipe(origin: Origin, service: str | None) -> Draft:
     if machines > 1:
         draft.deployment["machines"] = machines
         draft.note(0, f"{machines} machines serve it together; the profile has the first one's command")
-    for path, node in account.left(document):
+    left = list(account.left(document))
+    foreign = [path for path, _ in left if "." not in path and path not in _KNOWN]
+    if foreign:
+        what = f"neither launcher reads {', '.join(foreign)}: where another one starts it, GPUs, rights,"
+        draft.note(left[0][1].line, f"{what} network and volumes may be others")
+    for path, node in left:
         draft.lost(node.line, path)
     return draft
 

@@ -78,9 +78,10 @@ def read_dstack(origin: Origin, service: str | None) -> Draft:
         for one in given.items
         for name, _, value in [one.text.partition("=")]
     ]
+    gpu = document.get("resources", "gpu")
+    env = [*_of_dstack(gpu, document.get("nodes")), *env]
     tasks = [Task("commands", document.get("commands").items, list(env))]
     draft = one_task(origin, tasks, service, "task", "dstack")
-    gpu = document.get("resources", "gpu")
     words = [one for part in (gpu.text, gpu.get("name").text) for one in part.split(":") if one]
     memory = " ".join(one for one in (*words, gpu.get("memory").text) if re.fullmatch(r"\d+GB", one))
     _hardware(
@@ -94,6 +95,17 @@ def read_dstack(origin: Origin, service: str | None) -> Draft:
         if key not in ("type", "commands", "env", "resources", "name", "image", "port"):
             draft.lost(node.line, key)
     return draft
+
+
+def _of_dstack(gpu: Node, nodes: Node) -> list[tuple[str, Node]]:
+    """What dstack tells a run of its GPUs, where the configuration names one number of them."""
+    written = gpu.get("count").text or next((one for one in gpu.text.split(":") if one.isdigit()), "1")
+    counts = [written, nodes.text or "1"]
+    if not gpu or not all(one.isdigit() for one in counts):
+        return []
+    each, machines = map(int, counts)
+    told = {"GPUS_PER_NODE": each, "NODES_NUM": machines, "GPUS_NUM": each * machines}
+    return [(f"DSTACK_{name}", Node(str(one), one, gpu.line)) for name, one in told.items()]
 
 
 def read_workflow(origin: Origin, service: str | None) -> Draft:

@@ -73,9 +73,7 @@ class Variables:
         if operator.endswith("+"):
             return self.text(word, line) if known else ""
         if secret or secret_name(name):
-            if operator.endswith("-") and not word and not known:
-                self.note(line, f"{name} may be empty there; here it has to be set")
-            return secret_mark(name)
+            return secret_mark(name, optional=operator.endswith("-") and not word and not known)
         empty = known is None or (operator.startswith(":") and not known)
         if not empty:
             if name in self.outer and name not in self.values:

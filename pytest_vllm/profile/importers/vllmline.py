@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _MODULE = re.compile(r"vllm(?:\.\w+)*\.(?:openai\.api_server|cli\.main|scripts)")
 #: Commands of vLLM's that start no server.
 _CLIENTS = {"bench", "chat", "complete", "run-batch", "collect-env"}
-_INTEGER = re.compile(r"[+-]?\d+")
+#: As Python reads it, and vLLM with it: 16_384 too.
+_INTEGER = re.compile(r"[+-]?\d+(?:_\d+)*")
 _SEVERAL = ("list", "append", "kv-list")
 #: Lists whose entries are names, digits or not.
 _TEXTS = ("api-key", "served-model-name", "lora-modules")
@@ -214,6 +215,14 @@ def flag_of(name: str) -> Flag | None:
 
 
 @cache
+def is_flag(word: str) -> bool:
+    """Whether a word is a flag of vLLM's, in any version, or the beginning of one alone in the newest."""
+    newest = {spelled for flag in flags(versions()[-1]).values() for spelled in spellings(flag)}
+    meant = {canonical(one) for one in newest if one.startswith(word.replace("_", "-"))}
+    return flag_of(canonical(word)) is not None or len(meant) == 1
+
+
+@cache
 def takes_several(name: str) -> bool:
     """Whether any version reads more than one word behind a flag."""
     found = (flags(version).get(name) for version in versions())
@@ -259,7 +268,7 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
         raise draft.origin.problem(line, f"{written} lacks its value", f"write {written} VALUE")
     _valued(draft, written, flag, given, line)
     value = typed(name, given)
-    if isinstance(value, str) and value.startswith("{"):
+    if isinstance(value, str) and value.startswith("{") and flag.type.startswith("json"):
         draft.note(line, f"{written} is not JSON that a profile can hold: {value}; it stays text")
     if name in draft.args and flag.type == "append":
         value = [*draft.args[name], *value]
@@ -287,6 +296,7 @@ def _left_to_the_shell(draft: Draft, written: str, name: str, given: list[str], 
         return False
     if name in ("host", "port"):
         draft.note(line, f"{written} is left out: {unrun} is run by the shell, not by an importer")
+        draft.port_known = False
         return True
     if "{{" in unrun:
         what = f"{written} is {unrun}, which is filled in elsewhere"
@@ -315,6 +325,7 @@ def _of_operator(draft: Draft, written: str, name: str, given: list[str], line: 
     if name == "model":
         raise draft.origin.problem(line, f"the model is {template[0]}, which an operator fills in", _WRITE)
     draft.note(line, f"{written} is left out: an operator fills {template[0]} in")
+    draft.port_known = draft.port_known and name != "port"
     return True
 
 

@@ -43,7 +43,10 @@ def expected(server: ServerPart, kind: str) -> dict[str, Any]:
         left |= {"image": None, "gpus": None, "volumes": [], "shm": None, "ipc": None}
         left["command"] = None if server.command == ["vllm", "serve"] else server.command
         if kind == "systemd":
-            left["env"] = {k: {"from_env": k} if isinstance(v, Secret) else v for k, v in server.env.items()}
+            left["env"] = {
+                k: {"from_env": k, "optional": False} if isinstance(v, Secret) else v
+                for k, v in server.env.items()
+            }
     else:
         left["args"] = {k: v for k, v in server.args.items() if k not in ("host", "port")}
     if kind == "podman-run" and isinstance(server.gpus, str):

@@ -149,3 +149,21 @@ def test_key_for_requests() -> None:
 def test_program(server: dict[str, Any], program: tuple[str, ...], positional: bool) -> None:
     """What starts it, and how it takes the model."""
     assert program_of(profile(**server)) == (program, positional)
+
+
+@pytest.mark.parametrize(
+    ("environ", "env", "secrets"),
+    [
+        (ENVIRON, {"HF_TOKEN": "hf-planted-2"}, ("hf-planted-2",)),
+        ({}, {}, ()),
+        ({"HF_TOKEN": ""}, {}, ()),
+    ],
+)
+def test_an_optional_secret_is_left_out_where_it_is_not_set(
+    environ: dict[str, str], env: dict[str, str], secrets: tuple[str, ...]
+) -> None:
+    """The server starts without it; one that it needs is still asked for."""
+    context = LaunchContext("run", Path("/nowhere"), 1, environ=environ)
+    served = profile(env={"HF_TOKEN": {"from-env": "HF_TOKEN", "optional": True}})
+    order = order_for(served, context, host="127.0.0.1", port=8123, positional=True)
+    assert (order.env, order.secrets) == (env, secrets)
