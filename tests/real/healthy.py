@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +29,9 @@ from tools.conformance.__main__ import areas
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+MODEL = "/models/SmolLM2-135M-Instruct"
+#: Tokens that the model was never asked to read, and the marks of reasoning that take their place.
+MARKS = {"<issue_start>": "<think>", "<issue_closed>": "</think>"}
 PROFILE = """
 hardware = "cpu"
 model = "smollm2-135m"
@@ -34,7 +39,7 @@ model = "smollm2-135m"
 [server]
 launcher = "docker"
 image = "pytest-vllm/cpu:{version}"
-model = "/models/SmolLM2-135M-Instruct"
+model = "{model}"
 shm = "1g"
 {volumes}
 
@@ -68,20 +73,25 @@ class Flags:
     Args:
         args: lines of `[server.args]`.
         env: `[server.env]`, values as TOML.
-        template: a chat template of this folder, which the server reads as /template.jinja.
+        template: a chat template beside this file, which the server reads as /template.jinja.
+        marks: whether the tokenizer knows `<think>` and `</think>`, as that of a model that reasons.
     """
 
     args: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     template: str = ""
+    marks: bool = False
 
-    def profile(self, version: str) -> str:
-        """The profile that boots it."""
+    def profile(self, version: str, folder: Path) -> str:
+        """The profile that boots it; what it mounts lies in this folder, or beside this file."""
         env = (f"{name} = {value}" for name, value in self.env.items())
         args = self.args if any(one.startswith("dtype") for one in self.args) else (WHOLE, *self.args)
-        path = Path(__file__).with_name(self.template) if self.template else None
-        volumes = f'volumes = ["{path}:/template.jinja:ro"]' if path else ""
-        return PROFILE.format(version=version, args="\n".join(args), env="\n".join(env), volumes=volumes)
+        mounted = {Path(__file__).with_name(self.template): "/template.jinja"} if self.template else {}
+        mounted |= {marked(folder, version): f"{MODEL}/tokenizer.json"} if self.marks else {}
+        volumes = f"volumes = {[f'{path}:{inside}:ro' for path, inside in mounted.items()]}"
+        return PROFILE.format(
+            model=MODEL, version=version, args="\n".join(args), env="\n".join(env), volumes=volumes
+        )
 
 
 SETS = {
@@ -198,9 +208,11 @@ SETS = {
             'tool-call-parser = "hermes"',
             'reasoning-parser = "qwen3"',
             'chat-template = "/template.jinja"',
+            "default-chat-template-kwargs = { enable_thinking = false }",
             "enable-prompt-tokens-details = true",
         ],
         template="thinking.jinja",
+        marks=True,
     ),
     # two processes take requests, whose metrics are summed, and ids come as embeddings too
     "servers": Flags(
@@ -226,11 +238,26 @@ SETS = {
 }
 
 
+def marked(folder: Path, version: str) -> Path:
+    """The model's tokenizer with two marks of reasoning, in place of two that it has no use for."""
+    image = f"pytest-vllm/cpu:{version}"
+    command = ["docker", "run", "--rm", "--entrypoint", "cat", image, f"{MODEL}/tokenizer.json"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    for unused, mark in MARKS.items():
+        text = text.replace(unused, mark)
+    tokenizer = json.loads(text)
+    for token in tokenizer["added_tokens"]:
+        token["special"] = token["special"] and token["content"] not in MARKS.values()
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer), "utf-8")
+    return path
+
+
 def judged(flags: Flags, version: str, *, loads: bool) -> tuple[GateRun, float]:
     """The gate on a server that is started so, and its seconds."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pytest-vllm-healthy-") as folder:
-        (Path(folder) / "healthy.toml").write_text(flags.profile(version), "utf-8")
+        (Path(folder) / "healthy.toml").write_text(flags.profile(version, Path(folder)), "utf-8")
         asked = () if loads else areas()
         key = {"HEALTHY_KEY": "a-key-of-the-house"}
         with redirect_stdout(io.StringIO()):
