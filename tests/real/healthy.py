@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MODEL = "/models/SmolLM2-135M-Instruct"
 #: Tokens that the model was never asked to read, and the marks of reasoning that take their place.
 MARKS = {"<issue_start>": "<think>", "<issue_closed>": "</think>"}
+#: Where the image keeps the tokenizers of Mistral's models.
+COMMON = "/usr/local/lib/python3.11/dist-packages/mistral_common/data"
 PROFILE = """
 hardware = "cpu"
 model = "smollm2-135m"
@@ -75,12 +77,14 @@ class Flags:
         env: `[server.env]`, values as TOML.
         template: a chat template beside this file, which the server reads as /template.jinja.
         marks: whether the tokenizer knows `<think>` and `</think>`, as that of a model that reasons.
+        copies: files of the image, and where they stand for the server.
     """
 
     args: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     template: str = ""
     marks: bool = False
+    copies: Mapping[str, str] = field(default_factory=dict)
 
     def profile(self, version: str, folder: Path) -> str:
         """The profile that boots it; what it mounts lies in this folder, or beside this file."""
@@ -88,6 +92,7 @@ class Flags:
         args = self.args if any(one.startswith("dtype") for one in self.args) else (WHOLE, *self.args)
         mounted = {Path(__file__).with_name(self.template): "/template.jinja"} if self.template else {}
         mounted |= {marked(folder, version): f"{MODEL}/tokenizer.json"} if self.marks else {}
+        mounted |= {copied(folder, version, one): other for one, other in self.copies.items()}
         volumes = f"volumes = {[f'{path}:{inside}:ro' for path, inside in mounted.items()]}"
         return PROFILE.format(
             model=MODEL, version=version, args="\n".join(args), env="\n".join(env), volumes=volumes
@@ -214,6 +219,19 @@ SETS = {
         template="thinking.jinja",
         marks=True,
     ),
+    # Mistral's own tokenizer, which knows no chat template; with drawn weights all that is written is noise
+    "mistral": Flags(
+        [
+            "max-model-len = 4096",
+            'tokenizer = "/tokenizer"',
+            'tokenizer-mode = "mistral"',
+            'load-format = "dummy"',
+            "hf-overrides = { vocab_size = 32768 }",
+            "enable-auto-tool-choice = true",
+            'tool-call-parser = "mistral"',
+        ],
+        copies={f"{COMMON}/mistral_instruct_tokenizer_240323.model.v3": "/tokenizer/tokenizer.model.v3"},
+    ),
     # two processes take requests, whose metrics are summed, and ids come as embeddings too
     "servers": Flags(
         [
@@ -240,16 +258,22 @@ SETS = {
 
 def marked(folder: Path, version: str) -> Path:
     """The model's tokenizer with two marks of reasoning, in place of two that it has no use for."""
-    image = f"pytest-vllm/cpu:{version}"
-    command = ["docker", "run", "--rm", "--entrypoint", "cat", image, f"{MODEL}/tokenizer.json"]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    path = copied(folder, version, f"{MODEL}/tokenizer.json")
+    text = path.read_text("utf-8")
     for unused, mark in MARKS.items():
         text = text.replace(unused, mark)
     tokenizer = json.loads(text)
     for token in tokenizer["added_tokens"]:
         token["special"] = token["special"] and token["content"] not in MARKS.values()
-    path = folder / "tokenizer.json"
     path.write_text(json.dumps(tokenizer), "utf-8")
+    return path
+
+
+def copied(folder: Path, version: str, name: str) -> Path:
+    """A file of the image of this version."""
+    command = ["docker", "run", "--rm", "--entrypoint", "cat", f"pytest-vllm/cpu:{version}", name]
+    path = folder / Path(name).name
+    path.write_bytes(subprocess.run(command, check=True, capture_output=True).stdout)
     return path
 
 
