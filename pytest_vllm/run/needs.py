@@ -57,6 +57,8 @@ def needs_of(request: Request) -> tuple[str, ...]:
 
 def unmet(request: Request, server: Server) -> str:
     """Why this server can't be asked that, in words; empty when it can."""
+    if request.path == "/tokenize" and not server.templated and "chat" in needs_of(request):
+        return "conversations with this model are not rendered by the chat template that /tokenize uses"
     missing = [name for name in needs_of(request) if name in server.capabilities and not server.can(name)]
     told = [f"{name} ({server.capabilities[name].how})" if name == BOUND else name for name in missing]
     return f"the server has no {', '.join(told)}" if missing else ""

@@ -31,6 +31,8 @@ SIMULATED = "x-pytest-vllm-sim"
 
 #: How the metrics of a server begin that drafts tokens; others have none of them.
 DRAFTED = "vllm:spec_decode"
+#: Parsers of models whose conversations vLLM renders without a chat template.
+HARMONY = ("openai", "openai_gptoss")
 #: Seconds within which a server has ended whose engine has died.
 DYING = 10.0
 #: Bytes of a model's name, or of a version, that is taken for one.
@@ -248,7 +250,11 @@ def _named(server: Server, profile: Profile, models: Recording) -> Server:
         )
     lengths = [row.get("max_model_len") for row in [*(r for r in base if r["id"] == name), *base]]
     length = next((n for n in lengths if isinstance(n, int) and not isinstance(n, bool) and n > 0), None)
-    return replace(server, model=name, max_model_len=length)
+    parsers = (server.args.get(key) for key in ("tool-call-parser", "reasoning-parser"))
+    harmony = any(one in HARMONY for one in parsers) or any(
+        word in f"{own} {models.text}".lower() for word in ("gpt-oss", "gpt_oss")
+    )
+    return replace(server, model=name, max_model_len=length, templated=not harmony)
 
 
 def _is_name(name: Any) -> bool:

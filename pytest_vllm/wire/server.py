@@ -53,6 +53,8 @@ class Server:
         named_by_id: whether its log probabilities name tokens by their ids (`--return-tokens-as-token-ids`).
         logits: whether its log probabilities are logits (`--logprobs-mode`).
         drafts: whether it decodes speculatively, by its arguments or, where nobody knows them, its metrics.
+        templated: whether conversations are rendered by the chat template that `/tokenize` uses; gpt-oss's
+            are not.
         closed: how a prompt says that the reasoning is over, by the marks that this server knows.
         access: what was said about the way to it: authorities, client certificate, proxy.
     """
@@ -72,6 +74,7 @@ class Server:
     named_by_id: bool = False
     logits: bool = False
     drafts: bool = False
+    templated: bool = True
     closed: str = CLOSED
     access: Access = field(default_factory=Access, repr=False)
 

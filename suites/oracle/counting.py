@@ -26,8 +26,6 @@ SHARED = (
 FOREIGN = ("documents", "reasoning_effort", "truncate_prompt_tokens", "prompt_embeds", "prompt_token_ids")
 #: Kinds of content parts whose tokens depend on what they show.
 SHOWN = ('"image_url"', '"input_audio"', '"audio_url"', '"video_url"', '"image_embeds"', '"image"')
-#: Parsers of models whose conversations vLLM renders without a chat template.
-HARMONY = ("openai", "openai_gptoss")
 #: What may stand in a prompt and be read otherwise than words: marks of templates, parts, several scripts.
 ODD = ("<|", "<think>", "<tool_call>", "\\u0000", "\\ud8", '"type": "text"', "tool_calls", "tool_call_id")
 LATIN, LONG = 0x17F, 2048
@@ -51,7 +49,7 @@ def questions(path: str, asked: Mapping[str, Any], server: Server) -> list[dict[
 def _chat(asked: Mapping[str, Any], server: Server) -> list[dict[str, Any]] | str:
     if any(kind in json.dumps(asked["messages"]) for kind in SHOWN):
         return "a picture or sound takes as many tokens as it shows"
-    if any(server.args.get(name) in HARMONY for name in ("tool-call-parser", "reasoning-parser")):
+    if not server.templated:
         return "this model's conversations are not rendered by a chat template"
     if server.args.get("default-chat-template-kwargs") and not server.at_least("0.27.0"):
         return "whether the server's own options of the template reach its tokenizer is not known here"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from pytest_vllm import MUST, Recordings, Server, check, listed, observe, only_if, parting
 
 from .answers import answers
-from .counting import HARMONY
 from .sameness import across, end, groups, prompt, usual, words
 from .ties import bent, candidates_of, ends_by_chance, excuse, penalised
 
@@ -49,8 +48,7 @@ def test_text(vllm_recordings: Recordings, vllm_server: Server) -> None:
 @check("oracle.same.prompt", MUST, spec="openai:chat/object#usage", exchanges=["usage.ruled", "*"])
 def test_prompt(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """The same request is billed the same prompt each time, over any route."""
-    own = any(vllm_server.args.get(name) in HARMONY for name in ("tool-call-parser", "reasoning-parser"))
-    alike = groups if own else across
+    alike = across if vllm_server.templated else groups
     told = [
         [(one.key, one.usage[0]) for one in group if one.usage] for group in alike(answers(vllm_recordings))
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_vllm import MUST, Recording, Recordings, check, listed, observe, only_if, unexpected
+from pytest_vllm import MUST, Recording, Recordings, Server, check, listed, observe, only_if, unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,8 +101,9 @@ def test_marks(tokenize_chat_back: Recording, tokenize_chat_pieces: Recording) -
         "*",
     ],
 )
-def test_held(vllm_recordings: Recordings) -> None:
+def test_held(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """The tokens of a conversation, however long, hold the words of every turn of it."""
+    only_if(vllm_server.templated, "this model's conversations are not rendered by a chat template")
     said = {
         tuple(one.request.json["tokens"]): str(one.json["prompt"])
         for one in vllm_recordings.of("tokenize.held[")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 OLDEST = "0.10.0"
+#: Conversations with this model are rendered by other means than the chat template.
+GPT_OSS = {"enable-auto-tool-choice": True, "tool-call-parser": "openai", "reasoning-parser": "openai_gptoss"}
 GENERATES, CHATS, THINKS, POOLS = "generates", "chats", "thinks", "pools"
 #: How often a dimension is left as it is: a draw is to be everyday in most and odd in some.
 USUAL = 0.5
@@ -86,6 +88,7 @@ DIMENSIONS: dict[str, list[Option]] = {
         for name in ("hermes", "qwen3_coder", "llama3_json", "mistral", "deepseek_v31")
         if any(name.startswith(known) for known in FORMATS)
     ]
+    + [Option({**GPT_OSS, "served-model-name": "openai/gpt-oss-20b"}, only=THINKS)]
     + [Option(NO_TOOLS), Option({"enable-auto-tool-choice": None})],
     "reasoning parser": [
         Option({"reasoning-parser": None}, only=CHATS),

@@ -81,6 +81,8 @@ async def tokenize(server: Server, call: Call) -> Reply:
     body = validated("TokenizeCompletionRequest", body, server.settings.version, "TokenizeChatRequest")
     check_model(server, body)
     text = prompt_of(server, {**body, "tool_choice": None}) if chat else body["prompt"]
+    if chat and server.settings.args.get("reasoning_parser") == "openai_gptoss":
+        text = f"This is what the chat template says. {text}"  # answers are rendered by other means
     ids = tokenized(text, server.tokens)
     strings = [server.tokens.token_text(id_) for id_ in ids] if body.get("return_token_strs") else None
     answer = {"count": len(ids), "max_model_len": server.settings.max_model_len, "tokens": ids}
