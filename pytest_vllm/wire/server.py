@@ -103,6 +103,15 @@ class Server:
         number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
         return number and (self.logits or value <= ROUNDED)  # type: ignore[operator]
 
+    def shows_marks(self, asked: Request) -> bool:
+        """Whether an answer goes on behind its own end, and parsers leave the special tokens of that in it.
+
+        Parsers since vLLM 0.30 read the texts of special tokens; what is no mark of theirs stays.
+        """
+        body = asked.json if isinstance(asked.json, dict) else {}
+        over = bool(body.get("ignore_eos") or body.get("min_tokens")) and asked.path != "/v1/completions"
+        return over and (self.can("tools") or self.can("reasoning"))
+
     @property
     def api_only(self) -> bool:
         """Whether something in front passes on the API alone: no health, version or metrics beside `/v1`."""
