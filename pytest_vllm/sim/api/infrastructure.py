@@ -39,7 +39,9 @@ async def models(server: Server, call: Call) -> Reply:
     """What is served: the model by all of its names, then adapters."""
     del call
     settings = server.settings
-    cards = [_card(server, name, settings.model, None) for name in settings.names]
+    harmony = settings.args.get("reasoning_parser") == "openai_gptoss"
+    root = "openai/gpt-oss-20b" if harmony else settings.model
+    cards = [_card(server, name, root, None) for name in settings.names]
     cards += [_card(server, name, path, settings.name) for name, path in server.loras.items()]
     return Reply.json({"object": "list", "data": cards})
 
