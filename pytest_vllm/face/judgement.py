@@ -80,8 +80,8 @@ def judge(
         file=file,
     )
     today = dt.datetime.now(dt.UTC).date()
-    can = state.server.can
-    waivers = [one for one in state.profile.waive if not one.capability or can(one.capability)]
+    server, waived = state.server, state.profile.waive
+    waivers = [one for one in waived if not one.capability or server.can(one.capability)]
     judged = apply_waivers(result, waivers, state.server.version, today)
     return _explained(judged, state, item.config.rootpath) if judged.verdict is Verdict.FAIL else judged
 

@@ -124,7 +124,7 @@ def test_result_blocks(vllm_recordings: Recordings) -> None:
 
 @check("messages.stop.reason", MUST, spec=SPEC, needs=NEEDS, exchanges=("messages.",))
 def test_reason(vllm_recordings: Recordings, vllm_server: Server) -> None:
-    """Answers that used up their tokens, or the context, stop for `max_tokens`, others do not."""
+    """Answers stop for `max_tokens` if they used up their tokens, or the context."""
     answers = {
         r.key: (
             r.ok.get("stop_reason"),

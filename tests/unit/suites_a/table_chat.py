@@ -68,7 +68,7 @@ CHAT = [
     Break("chat.fingerprint", edited("chat.repeat", lambda b: b.update(system_fingerprint="x")), "changed"),
     Break("chat.content.text", edited("chat.plain", said(["Paris"])), "content is a list"),  # type: ignore[arg-type]
     Break("chat.content.role", edited("chat.plain", _by_user), "by the user"),
-    Break("chat.content.special-tokens", edited("chat.n", _leak), "a special token leaks"),
+    Break("chat.content.special-tokens", edited("chat.plain", _leak), "a special token leaks"),
     Break("chat.logprobs.unasked", edited("chat.plain", first(logprobs={"content": []})), "unasked"),
     Break("chat.finish.known", edited("chat.plain", first(finish_reason="tool_calls")), "tool_calls"),
     Break("chat.finish.agrees", edited("chat.plain", first(finish_reason="length")), "length too early"),
