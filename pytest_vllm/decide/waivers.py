@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+class Able(Protocol):
+    """A server that is known to have capabilities."""
+
+    def can(self, name: str) -> bool:
+        """Whether it has this one."""
+
+
 class Waiver(Protocol):
     """A known failure, as a profile writes it."""
 
@@ -35,6 +42,15 @@ class Waiver(Protocol):
     @property
     def until(self) -> dt.date:
         """The last day on which it is accepted."""
+
+    @property
+    def capability(self) -> str | None:
+        """What a server has on which alone it is accepted; None for every server."""
+
+
+def holding(waivers: Iterable[Waiver], server: Able) -> list[Waiver]:
+    """Those that hold on a server that can what it can: the others neither waive nor grow stale."""
+    return [one for one in waivers if not one.capability or server.can(one.capability)]
 
 
 def in_range(version: str, versions: str) -> bool:

@@ -16,7 +16,7 @@ from _pytest.junitxml import xml_key
 
 from pytest_vllm.decide.noworse import told, unneeded
 from pytest_vllm.decide.verdict import Answer, Verdict, decide, qualified
-from pytest_vllm.decide.waivers import stale_waivers
+from pytest_vllm.decide.waivers import holding, stale_waivers
 from pytest_vllm.face import judgement as judge
 from pytest_vllm.face.again import reaching
 from pytest_vllm.face.baselines import comparisons, lost_checks, save_baseline
@@ -171,11 +171,11 @@ def decide_and_write(session: GateSession, config: pytest.Config) -> int:
     for name, profile in session.profiles.items():
         rehearsed = session.options.launcher == "sim"  # which has none of a real server's faults
         if any(result.profile == name for result in results) and not rehearsed:
-            version = session.state(name).server.version
+            server = session.state(name).server
             scripted = parser_faults(profile.server.args) if profile.server.scripted else []
             shared = [*known_faults(), *scripted]
-            own = [waiver for waiver in profile.waive if waiver not in shared]
-            stale = stale_waivers(results, own, version, name)
+            own = [waiver for waiver in holding(profile.waive, server) if waiver not in shared]
+            stale = stale_waivers(results, own, server.version, name)
             results += [unneeded(one) if no_worse else one for one in stale]
     ran = sum(bool(one.profile and one.outcome) for one in session.own) if session.counting else None
     doubts = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict, grade
-from pytest_vllm.decide.waivers import apply_waivers
+from pytest_vllm.decide.waivers import apply_waivers, holding
 from pytest_vllm.declare.capabilities import OWN
 from pytest_vllm.declare.recordings import without_evidence
 from pytest_vllm.declare.wholeness import misread
@@ -80,8 +80,7 @@ def judge(
         file=file,
     )
     today = dt.datetime.now(dt.UTC).date()
-    server, waived = state.server, state.profile.waive
-    waivers = [one for one in waived if not one.capability or server.can(one.capability)]
+    waivers = holding(state.profile.waive, state.server)
     judged = apply_waivers(result, waivers, state.server.version, today)
     return _explained(judged, state, item.config.rootpath) if judged.verdict is Verdict.FAIL else judged
 

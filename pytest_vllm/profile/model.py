@@ -302,7 +302,7 @@ class Waiver(Part):
     """vLLM versions it holds for: `>=0.27,<0.34`."""
     until: dt.date
     """The last day on which it holds."""
-    capability: str = ""
+    capability: Annotated[str, AfterValidator(values.capability)] | None = None
     """It holds on servers that have this capability alone."""
 
 

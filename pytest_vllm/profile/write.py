@@ -29,7 +29,8 @@ def to_toml(profile: Profile, figures: Figures | None = None) -> str:
         raw[name] = {key: duration_text(value) for key, value in part.model_dump(by_alias=True).items()}
     raw["limits"] = {name: _bound(bound) for name, bound in profile.limits.bounds()}
     raw["limits"] |= {"regression": {k: f"{v * 100:g} %" for k, v in profile.limits.regression.items()}}
-    raw |= {"waive": [w.model_dump(by_alias=True) for w in profile.waive]} if profile.waive else {}
+    waived = [one.model_dump(by_alias=True, exclude_none=True) for one in profile.waive]
+    raw |= {"waive": waived} if waived else {}
     proxy = profile.deployment.proxy
     if proxy is not None and proxy.read_timeout is not None:
         raw["deployment"]["proxy"]["read-timeout"] = duration_text(proxy.read_timeout)

@@ -102,7 +102,7 @@ async def probe(
         server = replace(
             server, capabilities=found, named_by_id=ask.named_by_id, logits=ask.logits, drafts=drafts
         )
-        return await with_thought(server, found, ask)
+        return await with_thought(server, ask)
 
 
 async def _death(ended: Callable[[], BootError | None]) -> BootError | None:

@@ -15,8 +15,6 @@ from pytest_vllm.wire.recording import Undecided
 from pytest_vllm.wire.server import CLOSED, Capability
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_vllm.run.findings import Findings
     from pytest_vllm.wire.recording import Recording
     from pytest_vllm.wire.server import Server
@@ -36,12 +34,12 @@ WORD = '"zzq"'
 THREAD = "vllm-project/vllm#57726"
 
 
-async def with_thought(server: Server, found: Mapping[str, Capability], ask: Findings) -> Server:
+async def with_thought(server: Server, ask: Findings) -> Server:
     """The server, with the form of reasoning that is over, where it reasons and can be held to a constraint.
 
     One request, of as many short prompts as there are forms. A server that does not answer it stays as it is.
     """
-    if not all(found[name].present for name in ("completions", "structured-output", "reasoning")):
+    if not all(map(server.can, ("completions", "structured-output", "reasoning"))):
         return server
     rule = {"name": "word", "schema": {"enum": [WORD.strip('"')]}}
     shape = {"type": "json_schema", "json_schema": rule}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,15 @@ class Server:
         """Who speaks in chats, `assistant` unless the operator says otherwise; None where nobody knows."""
         return str(self.args.get("response-role") or "assistant") if self.flags_known else None
 
+    def table(self, name: str) -> dict[str, Any]:
+        """A flag that holds a table, which a profile writes as one or as JSON; empty where it holds none."""
+        given = self.args.get(name)
+        try:
+            found = json.loads(given) if isinstance(given, str) else given
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
     def can(self, name: str) -> bool:
         """Whether the server has this capability."""
         capability = self.capabilities.get(name)
@@ -103,13 +113,13 @@ class Server:
         number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
         return number and (self.logits or value <= ROUNDED)  # type: ignore[operator]
 
-    def shows_marks(self, asked: Request) -> bool:
+    def shows_marks(self, path: str, asked: Any) -> bool:
         """Whether an answer goes on behind its own end, and parsers leave the special tokens of that in it.
 
         Parsers since vLLM 0.30 read the texts of special tokens; what is no mark of theirs stays.
         """
-        body = asked.json if isinstance(asked.json, dict) else {}
-        over = bool(body.get("ignore_eos") or body.get("min_tokens")) and asked.path != "/v1/completions"
+        body = asked if isinstance(asked, dict) else {}
+        over = bool(body.get("ignore_eos") or body.get("min_tokens")) and path != "/v1/completions"
         return over and (self.can("tools") or self.can("reasoning"))
 
     @property

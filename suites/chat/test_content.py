@@ -52,7 +52,7 @@ def test_special_tokens(
     choices = [
         (one.key, c)
         for one in vllm_recordings.of("chat.")
-        if one.status == 200 and not vllm_server.shows_marks(one.request)
+        if one.status == 200 and not vllm_server.shows_marks(one.request.path, one.request.json)
         for c in one.json["choices"]
     ]
     leaks = {key: text for key, choice in choices if marks & set(SPECIAL.findall(text := text_of(choice)))}

@@ -75,7 +75,7 @@ def test_special_tokens(
         f"{one.key}: {mark} in {choice.text[-80:]!r}"
         for one in answers(vllm_recordings)
         if one.asked.get("skip_special_tokens") is not False and not one.asked.get("echo")
-        if not vllm_server.shows_marks(vllm_recordings.get(one.key).request)
+        if not vllm_server.shows_marks(one.path, one.asked)
         for choice in one.choices
         for mark in sorted(marks & set(SPECIAL.findall(choice.text)))
         if mark not in json.dumps(one.asked, ensure_ascii=False)

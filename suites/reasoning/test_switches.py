@@ -73,9 +73,7 @@ def test_off_honoured(reasoning_off: Recording, reasoning_off_rendered: Recordin
 @check("reasoning.off.default", MUST, spec="fault:ai-dynamo/dynamo/issues/11703", needs=NEEDS)
 def test_off_default(vllm_server: Server, reasoning_default: Recording) -> None:
     """A server whose default switches thinking off gives no reasoning."""
-    given = vllm_server.args.get("default-chat-template-kwargs")
-    default = json.loads(given) if isinstance(given, str) else given
-    off = isinstance(default, dict) and default.get("enable_thinking") is False
+    off = vllm_server.table("default-chat-template-kwargs").get("enable_thinking") is False
     only_if(off, "--default-chat-template-kwargs does not switch thinking off")
     answer = said(reasoning_default)
 

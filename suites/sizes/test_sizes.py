@@ -39,10 +39,10 @@ def in_time(answer: Recording) -> None:
     need(not answer.late, f"{answer.key}: {answer.error}")
 
 
-def only_thought(message: dict[str, Any]) -> bool:
-    """Whether a message holds reasoning and nothing that follows it."""
-    thought = message.get("reasoning") or message.get("reasoning_content")
-    return bool(thought) and not message.get("content") and not message.get("tool_calls")
+def only_thought(choice: dict[str, Any]) -> bool:
+    """Whether a choice holds reasoning and nothing that follows it."""
+    message = choice["message"]
+    return bool(text_of(choice)) and not message.get("content") and not message.get("tool_calls")
 
 
 def used(answer: Recording) -> int:
@@ -190,7 +190,7 @@ def test_tools_last(sizes_tools_last: Recording) -> None:
     assert sizes_tools_last.status == 200, f"{last}: {sizes_tools_last.status} {sizes_tools_last.text[:160]}"
     choice = sizes_tools_last.ok["choices"][0]
     need(choice["finish_reason"] != "length", "thinking took all tokens")
-    need(not only_thought(choice["message"]), "the model ended within its reasoning")
+    need(not only_thought(choice), "the model ended within its reasoning")
     names = [call["function"]["name"] for call in choice["message"].get("tool_calls") or ()]
 
     assert names == [last], f"{last} was forced, called were {names}"

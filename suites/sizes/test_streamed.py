@@ -65,7 +65,7 @@ def test_form(sizes_form: Recording) -> None:
     only_if(sizes_form.status not in (400, 422), f"refused: {sizes_form.text[:120]}")
     (choice,) = sizes_form.ok["choices"]
     need(choice["finish_reason"] == "stop", f"it was ended by {choice['finish_reason']!r}")
-    need(not only_thought(choice["message"]), "the model ended within its reasoning")
+    need(not only_thought(choice), "the model ended within its reasoning")
     text = choice["message"]["content"] or ""
     try:
         found = json.loads(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import (
     INFO,
@@ -22,9 +21,6 @@ from pytest_vllm import (
 
 from .exchanges import CROWD, CROWD_RULE
 from .test_schema import reasoning_in, text_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 VLLM = "vllm:features/structured_outputs/"
 NEEDS = ["chat", "structured-output"]
@@ -180,7 +176,7 @@ def test_tag(vllm_recordings: Recordings, vllm_server: Server) -> None:
     """A structural tag stands around its content, which fits its schema."""
     only_if(vllm_server.at_least("0.12.0"), "structural tags of this form came with 0.12")
     answer = vllm_recordings.get("structured.awkward[structural-tag]")
-    takes = vllm_server.flags_known and _backend(vllm_server.args) in ("auto", "xgrammar")
+    takes = vllm_server.flags_known and _backend(vllm_server) in ("auto", "xgrammar")
     only_if(takes or answer.status != 400, "its backend of structured output takes tags of another form")
     need(answer.status == 200, f"answered with {answer.status}")
     choice = answer.ok["choices"][0]
@@ -204,11 +200,10 @@ def test_legacy_known(legacy_case: Case, structured_legacy: Recording) -> None:
     assert structured_legacy.status in (200, 400), f"answered with {structured_legacy.status}"
 
 
-def _backend(args: Mapping[str, Any]) -> str:
+def _backend(server: Server) -> str:
     """What compiles constraints, as the server's flags name it."""
-    given = args.get("structured-outputs-config") or {}
-    named = json.loads(given) if isinstance(given, str) else given
-    return str(args.get("guided-decoding-backend") or named.get("backend") or "auto")
+    named = server.table("structured-outputs-config").get("backend")
+    return str(server.args.get("guided-decoding-backend") or named or "auto")
 
 
 def _matches(pattern: str, answer: Recording) -> None:

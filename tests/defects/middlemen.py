@@ -307,11 +307,11 @@ class _Standing:
             if streams and kind.gathers and monotonic() - since < kind.gathers:
                 continue
             size = kind.recut or len(held)
-            fine = min(len(held), FINE)
-            for start in range(0, fine, size):
-                yield held[start : min(start + size, fine)]
-            if held[fine:]:
-                yield held[fine:]
+            begun, rest = (held[:FINE], held[FINE:]) if kind.recut else (held, b"")
+            for start in range(0, len(begun), size):
+                yield begun[start : start + size]
+            if rest:
+                yield rest
             held, since = b"", monotonic()
         if held:
             yield held

@@ -7,8 +7,9 @@ import datetime as dt
 import pytest
 
 from pytest_vllm.decide.verdict import Family, Level, Result, Verdict
-from pytest_vllm.decide.waivers import apply_waivers, in_range, stale_waivers
+from pytest_vllm.decide.waivers import apply_waivers, holding, in_range, stale_waivers
 from pytest_vllm.profile.model import Waiver
+from pytest_vllm.wire.server import Capability, Server
 
 TODAY = dt.date(2026, 11, 27)
 
@@ -82,3 +83,17 @@ def test_a_waiver_is_not_stale_while_its_check_is_not_known_to_pass(verdict: Ver
 
 def test_a_waiver_of_an_unselected_check_is_not_stale() -> None:
     assert stale_waivers([result(Verdict.PASS, "other.check")], [waiver()], "0.32.0", "p") == []
+
+
+@pytest.mark.parametrize(("present", "count"), [(True, 2), (False, 1)])
+def test_a_waiver_of_a_capability_holds_where_it_is(present: bool, count: int) -> None:
+    """Elsewhere it neither waives nor grows stale; one that names no capability holds everywhere."""
+    able = Server("http://x", "m", capabilities={"reasoning": Capability("reasoning", present, "probed")})
+    named = waiver().model_copy(update={"capability": "reasoning"})
+
+    assert len(holding([waiver(), named], able)) == count
+
+
+def test_a_misspelt_capability_is_refused() -> None:
+    with pytest.raises(ValueError, match="reasoning"):
+        Waiver.model_validate({**waiver().model_dump(), "capability": "reasonning"})

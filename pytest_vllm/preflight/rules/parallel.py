@@ -43,14 +43,19 @@ def kv_heads(of: Deployment) -> Iterator[Finding]:
         )
 
 
+def _given(of: Deployment) -> int | None:
+    """How many GPUs the server is given; None where it gets all, or nobody says."""
+    given = of.profile.server.gpus
+    if isinstance(given, list):
+        return None if any("all" in one for one in given) else len(given)
+    return given if isinstance(given, int) else None
+
+
 @rule("parallel.gpus", ERROR, versions=">=0.6", source="the mp executor's world size")
 def gpus(of: Deployment) -> Iterator[Finding]:
     """More GPUs are needed than the server is given."""
-    given = of.profile.server.gpus
-    count = given if isinstance(given, int) else len(given) if isinstance(given, list) else None
-    if isinstance(given, list) and any("all" in one for one in given):
-        count = None
-    if count is None and of.here is not None and of.here.gpus and given == "all":
+    count = _given(of)
+    if count is None and of.here is not None and of.here.gpus and of.profile.server.gpus == "all":
         count = len(of.here.gpus)
     several = of.given("distributed-executor-backend") == "ray" or of.whole("nnodes", 1) > 1
     machines = of.profile.deployment.machines
@@ -74,10 +79,7 @@ def gpus(of: Deployment) -> Iterator[Finding]:
 )
 def replicas(of: Deployment) -> Iterator[Finding]:
     """Replicas of data parallelism need more GPUs than the server is given."""
-    given, kept = of.profile.server.gpus, of.given("data-parallel-size-local")
-    count = given if isinstance(given, int) else len(given) if isinstance(given, list) else None
-    if isinstance(given, list) and any("all" in one for one in given):
-        count = None
+    count, kept = _given(of), of.given("data-parallel-size-local")
     elsewhere = ("data-parallel-rank", "data-parallel-external-lb", "data-parallel-hybrid-lb", "headless")
     ray = "ray" in (of.given("distributed-executor-backend"), of.given("data-parallel-backend"))
     spread = ray or of.whole("nnodes", 1) > 1 or of.profile.deployment.machines > 1

@@ -51,7 +51,12 @@ def unrun_in(text: str) -> str:
     return ", ".join(dict.fromkeys(re.findall(f"{UNRUN}+([^{UNRUN}]+){UNRUN}+", text)))
 
 
+def spelled_out(text: str, form: str) -> str:
+    r"""A text in which each secret stands by its name, in this form: `\1` is the name."""
+    return _ANY_SECRET.sub(form, text)
+
+
 def unmarked(text: str) -> str:
     """A text for people: the names of secrets as `$NAME`, marks that are written out among them."""
     text = re.sub(r"\\u(e00[012])", lambda one: chr(int(one[1], 16)), text)
-    return _ANY_SECRET.sub(r"$\1", text).replace(DOLLAR, "$").replace(UNRUN, "")
+    return spelled_out(text, r"$\1").replace(DOLLAR, "$").replace(UNRUN, "")

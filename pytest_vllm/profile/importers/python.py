@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.profile.importers.embedded import Part, read_part, serving
 from pytest_vllm.profile.importers.gpunames import hardware_named
 from pytest_vllm.profile.importers.looks import OTHERS
-from pytest_vllm.profile.importers.marks import SECRET, unmarked
+from pytest_vllm.profile.importers.marks import SECRET, spelled_out, unmarked
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pythonrun import Program
 from pytest_vllm.profile.importers.pythonvalues import Unknown, dotted, evaluate
@@ -165,7 +165,7 @@ def _quoted(text: str) -> str:
     """A word for a shell; a secret in it is named."""
     if SECRET not in text:
         return shlex.quote(text)
-    return '"' + re.sub(f"{SECRET}([^{SECRET}?]*)[?]?{SECRET}", r"${\1}", text).replace('"', '\\"') + '"'
+    return '"' + spelled_out(text, r"${\1}").replace('"', '\\"') + '"'
 
 
 def _what(value: Any) -> str:

@@ -39,11 +39,15 @@ async def models(server: Server, call: Call) -> Reply:
     """What is served: the model by all of its names, then adapters."""
     del call
     settings = server.settings
-    harmony = settings.args.get("reasoning_parser") == "openai_gptoss"
-    root = "openai/gpt-oss-20b" if harmony else settings.model
+    root = "openai/gpt-oss-20b" if _untemplated(server) else settings.model
     cards = [_card(server, name, root, None) for name in settings.names]
     cards += [_card(server, name, path, settings.name) for name, path in server.loras.items()]
     return Reply.json({"object": "list", "data": cards})
+
+
+def _untemplated(server: Server) -> bool:
+    """Whether it plays gpt-oss, whose conversations are not rendered by a chat template."""
+    return bool(server.settings.args.get("reasoning_parser") == "openai_gptoss")
 
 
 def _card(server: Server, name: str, root: str, parent: str | None) -> dict[str, Any]:
@@ -83,7 +87,7 @@ async def tokenize(server: Server, call: Call) -> Reply:
     body = validated("TokenizeCompletionRequest", body, server.settings.version, "TokenizeChatRequest")
     check_model(server, body)
     text = prompt_of(server, {**body, "tool_choice": None}) if chat else body["prompt"]
-    if chat and server.settings.args.get("reasoning_parser") == "openai_gptoss":
+    if chat and _untemplated(server):
         text = f"This is what the chat template says. {text}"  # answers are rendered by other means
     ids = tokenized(text, server.tokens)
     strings = [server.tokens.token_text(id_) for id_ in ids] if body.get("return_token_strs") else None

@@ -39,7 +39,7 @@ def asked(engine: Engine, *, reasons: bool = True) -> Server:
     found = {name: Capability(name, reasons or name != "reasoning", "probed") for name in NAMES}
     server = Server("http://x", "m", capabilities=found)
     findings: Any = engine
-    return asyncio.run(with_thought(server, found, findings))
+    return asyncio.run(with_thought(server, findings))
 
 
 @pytest.mark.parametrize("form", FORMS)
