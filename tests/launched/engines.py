@@ -48,33 +48,38 @@ def docker_or_skip() -> str:
     return url
 
 
+#: Serves until its input ends, which it does when the tests end, in whatever way; then takes all down.
+KEEPER = """
+exec > "$1/service.log" 2>&1
+podman system service --time=0 "unix://$1/podman.sock" &
+cat
+podman rm --all --force --time=0
+podman rmi --all --force
+kill $!; wait $!
+umount "$1/graph/overlay"
+rm -rf "$1"
+"""
+
+
 @contextmanager
 def podman_service() -> Iterator[str]:
-    """The URL of a Podman of our own, with a storage of its own that holds the test image."""
+    """The URL of a Podman of our own, with a storage of its own that holds the test image.
+
+    A process beside the tests takes it down: its mounts outlive no test run, not even one that is killed.
+    """
     for program in ("podman", "runc"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     docker_or_skip()
     # a short path: sockets may not have long ones
-    with tempfile.TemporaryDirectory(prefix="pv-") as name:
-        folder = Path(name)
-        env = {**os.environ, **_configuration(folder)}
+    folder = Path(tempfile.mkdtemp(prefix="pv-"))
+    env = {**os.environ, **_configuration(folder)}
+    keeper = ["sh", "-c", KEEPER, "sh", str(folder)]
+    with subprocess.Popen(keeper, env=env, stdin=subprocess.PIPE, start_new_session=True):
+        _load(env)
         socket = folder / "podman.sock"
-        command = ["podman", "system", "service", "--time=0", f"unix://{socket}"]
-        with (folder / "service.log").open("wb") as output:
-            service = subprocess.Popen(command, env=env, stdout=output, stderr=output)
-        try:
-            _load(env)
-            until(socket.exists, "podman's socket")
-            yield f"unix://{socket}"
-        finally:
-            subprocess.run(
-                ["podman", "rm", "--all", "--force", "--time=0"], env=env, check=False, capture_output=True
-            )
-            subprocess.run(["podman", "rmi", "--all", "--force"], env=env, check=False, capture_output=True)
-            service.terminate()
-            service.wait(timeout=20)
-            subprocess.run(["umount", folder / "graph/overlay"], check=False, capture_output=True)
+        until(socket.exists, "podman's socket")
+        yield f"unix://{socket}"
 
 
 def _load(env: dict[str, str]) -> None:

@@ -3,6 +3,7 @@
     python -m tests.real.healthy                        every set of flags on vLLM 0.32.0
     python -m tests.real.healthy --vllm 0.29.0 small offline-cache
     python -m tests.real.healthy --loads small          with the loads, which take four minutes more
+    python -m tests.real.healthy --keep FOLDER thinks   the runs are left in FOLDER/thinks
 
 Each set is a profile of its own, for the image that `python -m tests.real.image --vllm VERSION` makes.
 Prints the answer, and the reasons of MUST checks that failed or were undecided; exit status 1 when a server
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.launch.signals import ending_signals
 from tests.real.gate import GateRun, run_gate_within
 from tools.conformance.__main__ import areas
 
@@ -277,8 +280,8 @@ def copied(folder: Path, version: str, name: str) -> Path:
     return path
 
 
-def judged(flags: Flags, version: str, *, loads: bool) -> tuple[GateRun, float]:
-    """The gate on a server that is started so, and its seconds."""
+def judged(flags: Flags, version: str, *, loads: bool, keep: Path | None = None) -> tuple[GateRun, float]:
+    """The gate on a server that is started so, and its seconds; its runs are left in the folder to keep."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pytest-vllm-healthy-") as folder:
         (Path(folder) / "healthy.toml").write_text(flags.profile(version, Path(folder)), "utf-8")
@@ -286,6 +289,8 @@ def judged(flags: Flags, version: str, *, loads: bool) -> tuple[GateRun, float]:
         key = {"HEALTHY_KEY": "a-key-of-the-house"}
         with redirect_stdout(io.StringIO()):
             run = run_gate_within(LONGEST_S, Path(folder), "--vllm-profile=healthy.toml", *asked, **key)
+        if keep is not None:
+            shutil.copytree(run.folder, keep, dirs_exist_ok=True)
     return run, time.monotonic() - began
 
 
@@ -294,12 +299,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.real.healthy", description=__doc__)
     parser.add_argument("--vllm", default="0.32.0", help="version, of an image that was made")
     parser.add_argument("--loads", action="store_true", help="measure speeds too")
+    parser.add_argument("--keep", type=Path, help="a folder for the runs, one folder for each set")
     parser.add_argument("flags", nargs="*", choices=[*SETS, []], default=[])
     asked = parser.parse_args(argv)
     accused = 0
     print("| vLLM | flags | answer | MUST failed | undecided | s |\n| --- | --- | --- | --- | --- | --- |")
     for name in asked.flags or SETS:
-        run, seconds = judged(SETS[name], asked.vllm, loads=asked.loads)
+        keep = asked.keep and asked.keep / name
+        with ending_signals():
+            run, seconds = judged(SETS[name], asked.vllm, loads=asked.loads, keep=keep)
         answer = run.answer if run.report else f"exit status {run.exit}"
         accused += answer not in HARMLESS
         failed, open_ = (run.reasons(verdict) if run.report else {} for verdict in ("fail", "undecided"))
