@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm import MUST, SHOULD, Recording, Recordings, Server, check, listed, observe, only_if
 
-from .answers import answers
+from .answers import COMPLETIONS, answers
 from .apis import TORN
 
 if TYPE_CHECKING:
     from .answers import Answer
+    from .apis import Choice
 
 MIXED = "fault:vllm-project/vllm/issues/9910"
 OBJECT = "openai:chat/object"
@@ -68,9 +69,14 @@ def test_foreign(vllm_recordings: Recordings) -> None:
 def test_special_tokens(
     vllm_server: Server, vllm_recordings: Recordings, tokenize_chat_back: Recording
 ) -> None:
-    """No special token of the chat template stands in an answer of any route."""
+    """No special token of the chat template stands in an answer of any route.
+
+    Parsers of vLLM 0.30 and later read the texts of special tokens and leave in those that are not theirs: of
+    a server that has some, the token that ended an answer is judged, and not what a model writes within it.
+    """
     marks = set(SPECIAL.findall(tokenize_chat_back.ok["prompt"]))
     only_if(marks, "the chat template uses no special tokens")
+    parses = vllm_server.can("tools") or vllm_server.can("reasoning")
     wrong = [
         f"{one.key}: {mark} in {choice.text[-80:]!r}"
         for one in answers(vllm_recordings)
@@ -79,6 +85,7 @@ def test_special_tokens(
         for choice in one.choices
         for mark in sorted(marks & set(SPECIAL.findall(choice.text)))
         if mark not in json.dumps(one.asked, ensure_ascii=False)
+        if not parses or one.path == COMPLETIONS or _ended_by(mark, one, choice)
     ]
 
     assert not wrong, listed(wrong)
@@ -108,6 +115,12 @@ def test_characters(vllm_recordings: Recordings) -> None:
     wrong = [f"{one.key}: {_around(one)}" for one in torn]
 
     assert not wrong, f"replacement characters: {listed(wrong)}"
+
+
+def _ended_by(mark: str, one: Answer, choice: Choice) -> bool:
+    """Whether an answer that the model ended shows the token of its end, which nobody asked to see."""
+    ended = choice.finish[-1:] in (("stop",), ("completed",), ("end_turn",))
+    return ended and not one.asked.get("include_stop_str_in_output") and choice.text.rstrip().endswith(mark)
 
 
 def _all_of(one: Answer) -> str:

@@ -12,6 +12,7 @@ import json
 import sys
 import time
 import traceback
+import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +83,20 @@ class Task:
         else:
             if not text and ended in ("length", "max_tokens", "incomplete"):
                 raise Unjudged("the answer ended at max_tokens before its text began")
+            if not text and self.silent(step):
+                raise Unjudged("the model says nothing to this, also when it is asked without a client")
             assert isinstance(text, str), f"the client gives {text!r} for a text"
             assert text, "the client gives an empty text"
+
+    def silent(self, step: str) -> bool:
+        """Whether the server itself gives no text for the prompt of a step."""
+        messages = [{"role": "user", "content": self.ask(step)}]
+        body = {"model": self.model, "messages": messages, "max_tokens": 64, "temperature": 0}
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
+        data = json.dumps(body).encode()
+        asked = urllib.request.Request(f"{self.v1}/chat/completions", data, headers)  # noqa: S310 - the relay's
+        with urllib.request.urlopen(asked, timeout=100) as answer:  # noqa: S310
+            return not json.load(answer)["choices"][0]["message"].get("content")
 
     def called(self, step: str, name: object, arguments: object) -> None:
         """Whether a call is the one that the model made; arguments as JSON text or as an object."""
