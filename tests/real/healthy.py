@@ -4,6 +4,8 @@
     python -m tests.real.healthy --vllm 0.29.0 small offline-cache
     python -m tests.real.healthy --loads small          with the loads, which take four minutes more
     python -m tests.real.healthy --keep FOLDER thinks   the runs are left in FOLDER/thinks
+    python -m tests.real.healthy --template FILE --flag 'tool-call-parser = "llama3_json"'
+                                                        another chat template, with flags that go with it
 
 Each set is a profile of its own, for the image that `python -m tests.real.image --vllm VERSION` makes.
 Prints the answer, and the reasons of MUST checks that failed or were undecided; exit status 1 when a server
@@ -78,7 +80,7 @@ class Flags:
     Args:
         args: lines of `[server.args]`.
         env: `[server.env]`, values as TOML.
-        template: a chat template beside this file, which the server reads as /template.jinja.
+        template: a chat template, beside this file or anywhere, which the server reads as /template.jinja.
         marks: whether the tokenizer knows `<think>` and `</think>`, as that of a model that reasons.
         copies: files of the image, and where they stand for the server.
     """
@@ -259,6 +261,12 @@ SETS = {
 }
 
 
+def templated(path: Path, flags: Sequence[str]) -> Flags:
+    """A server with the chat template of another model, and lines of `[server.args]`."""
+    usual = ["max-model-len = 4096", "max-num-seqs = 16", 'chat-template = "/template.jinja"']
+    return Flags([*usual, *flags], template=str(path.resolve()), marks=True)
+
+
 def marked(folder: Path, version: str) -> Path:
     """The model's tokenizer with two marks of reasoning, in place of two that it has no use for."""
     path = copied(folder, version, f"{MODEL}/tokenizer.json")
@@ -300,14 +308,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--vllm", default="0.32.0", help="version, of an image that was made")
     parser.add_argument("--loads", action="store_true", help="measure speeds too")
     parser.add_argument("--keep", type=Path, help="a folder for the runs, one folder for each set")
+    parser.add_argument("--template", type=Path, help="a chat template, for a set of its own")
+    parser.add_argument("--flag", action="append", default=[], help="a line of [server.args] for that set")
     parser.add_argument("flags", nargs="*", choices=[*SETS, []], default=[])
     asked = parser.parse_args(argv)
+    sets = dict(SETS)
+    if asked.template:
+        sets = {asked.template.stem: templated(asked.template, asked.flag)}
     accused = 0
     print("| vLLM | flags | answer | MUST failed | undecided | s |\n| --- | --- | --- | --- | --- | --- |")
-    for name in asked.flags or SETS:
+    for name in asked.flags or sets:
         keep = asked.keep and asked.keep / name
         with ending_signals():
-            run, seconds = judged(SETS[name], asked.vllm, loads=asked.loads, keep=keep)
+            run, seconds = judged(sets[name], asked.vllm, loads=asked.loads, keep=keep)
         answer = run.answer if run.report else f"exit status {run.exit}"
         accused += answer not in HARMLESS
         failed, open_ = (run.reasons(verdict) if run.report else {} for verdict in ("fail", "undecided"))
