@@ -8,6 +8,7 @@ from pytest_vllm.schemas import schema_faults
 from pytest_vllm.wire.failure import Failure
 from pytest_vllm.wire.recording import Undecided
 from pytest_vllm.wire.sse import strict_json
+from pytest_vllm.wire.template import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +23,9 @@ OK, ERROR, NOT_IMPLEMENTED = 200, 500, 501
 def unexpected(recordings: Iterable[Recording]) -> list[str]:
     """One line for each exchange that did not get the status it was meant to get.
 
-    Passed over are exchanges that expect nothing in particular, which a check of their own judges, and
-    those that had no request because an earlier exchange failed, which is blamed where it failed.
+    Passed over are exchanges that expect nothing in particular, which a check of their own judges,
+    those that had no request because an earlier exchange failed, which is blamed where it failed, and what
+    the model's own chat template or tokenizer refuses.
 
     Raises Undecided when nothing is wrong but some were never sent, because the server had stopped before,
     or could not be recorded by a client that was held up.
@@ -33,7 +35,7 @@ def unexpected(recordings: Iterable[Recording]) -> list[str]:
     wrong = [
         f"{one.key}: {one.status or one.error or 'no response'}, not {one.request.expect}"
         for one in meant
-        if one.status != one.request.expect and one not in unsent
+        if one.status != one.request.expect and one not in unsent and not refusal(one.status, one.text)
     ]
     if unsent and not wrong:
         raise Undecided(f"{unsent[0].key} and {len(unsent) - 1} more were {unsent[0].error}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.wire.failure import Failure, failure_in_words
 from pytest_vllm.wire.sse import Event, read_stream, strict_json
+from pytest_vllm.wire.template import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -188,6 +189,12 @@ class Recording:
         """Raise Undecided when no complete response came."""
         if self.status is None:
             raise Undecided(f"{self.key} got no response: {self.error}")
+
+    def rendered(self) -> None:
+        """As `answered`, and NotRun where the model's template or tokenizer refuses the conversation."""
+        self.answered()
+        if words := refusal(self.status, self.text):
+            raise NotRun(f"the model's chat template or tokenizer refuses it: {words}")
 
     def with_response(self, **changes: Any) -> Recording:
         """A copy with other response parts, for defects that rewrite recordings."""

@@ -107,11 +107,8 @@ def test_neutral(neutral_field: Case, fields_neutral: Recording, vllm_recordings
 @check("fields.agent", MUST, spec="fault:vllm-project/vllm/issues/44000")
 def test_agent(agent: Case, fields_agent: Recording) -> None:
     """What a coding agent sends on every request is answered by a stream that ends."""
-    fields_agent.answered()
+    fields_agent.rendered()
     status, text = fields_agent.status, fields_agent.text
-    systemless = status == 400 and ("system" in text.lower() or "role" in text.lower())
-    only_if(not systemless, f"the chat template takes no system text: {text[:120]}")
-
     assert status == 200, f"{agent.id}: answered with {status}: {text[:200]}"
     names = [event.name or event.data for event in fields_agent.events]
     assert {*names[-1:]} & {*agent["ends"], "[DONE]"}, f"{agent.id}: the last event is {names[-1:]}"

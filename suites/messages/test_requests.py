@@ -70,7 +70,7 @@ def test_agent(
     only_if(vllm_server.can("tools") or not agent_request.get("tools"), "the server has no tools")
     systemless = messages_system.status == 400 and agent_request.get("system")
     only_if(not systemless, f"the chat template takes no system text: {messages_system.text[:120]}")
-    messages_agent.answered()
+    messages_agent.rendered()
     status = messages_agent.status
 
     assert status == 200, f"{agent_request.id}: answered with {status}: {messages_agent.text[:160]}"

@@ -52,7 +52,7 @@ def test_once(responses_instructed: Recording, responses_system: Recording) -> N
 @check("responses.input.history", MUST, spec=SHAPE, needs=NEEDS)
 def test_history(response_history: Case, responses_history: Recording) -> None:
     """The server's own output is taken back as input."""
-    responses_history.answered()
+    responses_history.rendered()
     status = responses_history.status
 
     assert status == 200, f"{response_history.id}: answered with {status}: {responses_history.text[:160]}"
@@ -80,7 +80,7 @@ def test_loose(response_loose: Case, responses_loose_history: Recording) -> None
 @check("responses.input.call-history", MUST, spec=SHAPE, needs=("responses", "tools"))
 def test_call_history(response_call_history: Case, responses_call_history: Recording) -> None:
     """Calls and their results are taken back as input."""
-    responses_call_history.answered()
+    responses_call_history.rendered()
     status = responses_call_history.status
 
     assert status == 200, (

@@ -82,7 +82,7 @@ def test_prompt_all(
 @check("tools.history.shape", MUST, spec="fault:vllm-project/vllm/issues/47761", needs=TOOLS)
 def test_history(tool_history: Case, tools_history_shape: Recording) -> None:
     """A conversation with calls is taken in every shape that clients send."""
-    tools_history_shape.answered()
+    tools_history_shape.rendered()
     status, allowed = tools_history_shape.status, tool_history["status"]
 
     assert status in allowed, (
@@ -158,7 +158,7 @@ def test_words(vllm_recordings: Recordings) -> None:
 )
 def test_replay(forced_choice: Case, tools_history_replay: Recording) -> None:
     """The server takes its own call back, with a result."""
-    tools_history_replay.answered()
+    tools_history_replay.rendered()
     status = tools_history_replay.status
 
     assert status == 200, f"{forced_choice.id}: answered with {status}: {tools_history_replay.text[:200]}"
