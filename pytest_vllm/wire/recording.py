@@ -191,10 +191,10 @@ class Recording:
             raise Undecided(f"{self.key} got no response: {self.error}")
 
     def rendered(self) -> None:
-        """As `answered`, and NotRun where the model's template or tokenizer refuses the conversation."""
+        """As `answered`, and NotRun where the model's own template or tokenizer refuses the conversation."""
         self.answered()
-        if words := refusal(self.status, self.text):
-            raise NotRun(f"the model's chat template or tokenizer refuses it: {words}")
+        if why := refusal(self.status, self.text):
+            raise NotRun(why)
 
     def with_response(self, **changes: Any) -> Recording:
         """A copy with other response parts, for defects that rewrite recordings."""

@@ -33,9 +33,16 @@ _KINDS = (
     r"not supported for (?:this model|mistral tokenizers)",
 )
 _WORDS = re.compile("|".join(_KINDS), re.IGNORECASE)
+#: From 0.33 on vLLM refuses what the back end that its engine began with can't do (vllm-project/vllm#43920).
+_ONE = re.compile("only supports one backend per engine", re.IGNORECASE)
 
 
 def refusal(status: int | None, text: str) -> str:
-    """The words in which a template or tokenizer refused a conversation; empty where none did."""
-    found = _WORDS.search(text) if status == 400 else None
-    return text[max(0, found.start() - 60) : found.end() + 60] if found else ""
+    """Who refused a request that vLLM itself would take, in words; empty where nobody did."""
+    if status != 400:
+        return ""
+    kinds = {"the model's chat template or tokenizer": _WORDS, "the engine's structured-output backend": _ONE}
+    for who, words in kinds.items():
+        if found := words.search(text):
+            return f"{who} refuses it: {text[max(0, found.start() - 60) : found.end() + 60]}"
+    return ""

@@ -39,7 +39,7 @@ def test_survived(tool_oddity: Case, tools_oddity: Recording) -> None:
 @check("tools.schema", MUST, spec="fault:vllm-project/vllm/issues/16880", needs=("tools.required", "stream"))
 def test_schema(tool_schema: Case, tools_schema: Recording) -> None:
     """Ordinary keywords of JSON Schema are taken in a tool's parameters."""
-    tools_schema.answered()
+    tools_schema.rendered()
     status, text = tools_schema.status, tools_schema.text[:200]
 
     assert status == 200, f"{tool_schema.id}: answered with {status}: {text}"

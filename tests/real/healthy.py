@@ -231,11 +231,12 @@ SETS = {
             'tokenizer = "/tokenizer"',
             'tokenizer-mode = "mistral"',
             'load-format = "dummy"',
-            "hf-overrides = { vocab_size = 32768 }",
+            "hf-overrides = { vocab_size = 131072 }",
+            "max-num-seqs = 64",
             "enable-auto-tool-choice = true",
             'tool-call-parser = "mistral"',
         ],
-        copies={f"{COMMON}/mistral_instruct_tokenizer_240323.model.v3": "/tokenizer/tokenizer.model.v3"},
+        copies={f"{COMMON}/tekken_240911.json": "/tokenizer/tekken.json"},
     ),
     # two processes take requests, whose metrics are summed, and ids come as embeddings too
     "servers": Flags(

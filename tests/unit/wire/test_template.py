@@ -45,6 +45,13 @@ def test_only_with_400(words: str) -> None:
     assert not refusal(200, words)
 
 
+def test_a_backend_says_so() -> None:
+    """An engine of vLLM 0.33 that has begun with another back end; it is named."""
+    words = "Structured output processing only supports one backend per engine. The engine is already using"
+
+    assert refusal(400, words).startswith("the engine's structured-output backend refuses it")
+
+
 @pytest.mark.parametrize("words", OURS)
 def test_vllm_says_so(words: str) -> None:
     """What vLLM itself refuses stays a finding."""
