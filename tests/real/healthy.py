@@ -95,7 +95,7 @@ class Flags:
         """The profile that boots it; what it mounts lies in this folder, or beside this file."""
         env = (f"{name} = {value}" for name, value in self.env.items())
         args = self.args if any(one.startswith("dtype") for one in self.args) else (WHOLE, *self.args)
-        mounted = {Path(__file__).with_name(self.template): "/template.jinja"} if self.template else {}
+        mounted = {Path(__file__).parent / self.template: "/template.jinja"} if self.template else {}
         mounted |= {marked(folder, version): f"{MODEL}/tokenizer.json"} if self.marks else {}
         mounted |= {copied(folder, version, one): other for one, other in self.copies.items()}
         volumes = f"volumes = {[f'{path}:{inside}:ro' for path, inside in mounted.items()]}"
