@@ -225,6 +225,9 @@ def test_message_format(fields_message_format: Recording) -> None:
     blocks = fields_message_format.ok.get("content") or []
     text = "".join(block.get("text") or "" for block in blocks if block.get("type") == "text")
     need(text, "the message has no text: thinking took all tokens")
+    cut = fields_message_format.ok.get("stop_reason") == "max_tokens"
+    begun = '{"bird":"heron"}'.startswith("".join(text.split()))
+    need(not (cut and begun), f"the model filled its tokens with white space: {text!r:.60}")
 
     assert _value(text) == {"bird": "heron"}, (
         f"only {{'bird': 'heron'}} was possible, the text is {text!r:.100}"
