@@ -253,6 +253,12 @@ SETS = {
         ],
         env={"VLLM_LOGGING_LEVEL": '"DEBUG"'},
     ),
+    # another back end of structured output, which refuses more, and differently
+    "outlines": Flags(
+        ["max-model-len = 4096", "max-num-seqs = 8", 'structured-outputs-config = { backend = "outlines" }']
+    ),
+    # two engines behind one address
+    "ranks": Flags(["max-model-len = 2048", "max-num-seqs = 8", "data-parallel-size = 2"]),
     "drafts": Flags(
         [
             "max-model-len = 2048",
