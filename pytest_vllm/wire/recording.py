@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 FORMAT = "pytest-vllm-recording"
 #: 2: `failure` stands beside `error`; recordings of format 1 are still read.
 FORMAT_VERSION = 2
+#: How a request is refused for which there is no room.
+SHED = (429, 503)
 
 
 class Undecided(Exception):  # noqa: N818 - it is a verdict, not an error
@@ -173,6 +175,11 @@ class Recording:
             return [event.json for event in self.events if not event.is_done]
         except ValueError as error:
             raise Undecided(f"{self.key}: an event is not JSON ({error})") from error
+
+    @property
+    def shed(self) -> bool:
+        """Whether the server, or what stands in front, had no room for it and said so."""
+        return self.status in SHED
 
     @property
     def bodies(self) -> list[Any]:

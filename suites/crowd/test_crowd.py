@@ -24,8 +24,6 @@ NEEDS = ("completions", "tokenize")
 CROWDS = ("crowd.short", "crowd.beside-long")
 ALONE = "crowd.alone"
 EXCHANGES = [f"{prefix}[" for prefix in (ALONE, *CROWDS)] + ["crowd.wild["]
-#: What a server that sheds load answers.
-SHED = (429, 503)
 
 
 @check("crowd.alone", MUST, spec=MIXED, needs=NEEDS, exchanges=[f"{ALONE}["])
@@ -162,7 +160,7 @@ def _pairs(recordings: Recordings, kinds: Iterable[str]) -> Iterator[tuple[Answe
         need(told, f"{alone.key} cannot be read: {alone.status} {alone.text[:80]}")
         for one in _beside(recordings, kind):
             one.answered()
-            need(one.status not in SHED, f"{one.key} was shed with {one.status}")
+            need(not one.shed, f"{one.key} was shed with {one.status}")
             answer = answer_of(one)
             assert answer, f"{one.key}: {one.status or one.error} {one.text[:120]}, alone it is answered"
             found = True

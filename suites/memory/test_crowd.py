@@ -12,8 +12,6 @@ from .test_promises import preempted
 RECOMPUTED = "fault:vllm-project/vllm/issues/16832"
 SEVERAL = "fault:vllm-project/vllm/issues/8844"
 NEEDS = ("metrics", "completions", "logprobs")
-#: What a server that sheds load answers.
-SHED = (429, 503)
 
 
 @check("memory.crowd.whole", MUST, spec=RECOMPUTED, needs=NEEDS)
@@ -66,7 +64,7 @@ def parts(answer: Recording) -> dict[int, dict[str, Any]]:
 def unfinished(answer: Recording) -> list[str]:
     """What is wrong with the choices of a request; empty when each is as long as was asked."""
     answer.answered()
-    only_if(answer.status not in SHED, f"shed with {answer.status}")
+    only_if(not answer.shed, f"shed with {answer.status}")
     if answer.status != 200:
         return [f"answered with {answer.status}: {answer.text[:120]}"]
     asked = answer.request.json
