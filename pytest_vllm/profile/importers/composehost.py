@@ -131,6 +131,7 @@ def read_mounted(draft: Draft, part: Part, document: Node, text: Filled) -> None
                 )
             else:
                 what = f"the {kind.removesuffix('s')} {source}, which is not a file of this machine,"
+                draft.deployment["mounts"] = [*draft.deployment.get("mounts", []), inside]
                 draft.lost(one.line, what)
 
 
