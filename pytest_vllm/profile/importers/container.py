@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -52,9 +53,16 @@ def runs_vllm(image: str, words: Sequence[str]) -> bool:
     if program_length(words) or any("api_server" in word or "vllm serve" in word for word in words):
         return True
     name = image.lower()
+    if len(_bare(words)) > 1 and words[0] != "serve" and not name.startswith(("vllm/", "docker.io/vllm/")):
+        return False  # a program and what it is told; vLLM takes one model
     if "vllm" in name.rpartition("/")[2] or ("vllm" in name and "--model" in words):
         return True
     return bool(image) and _only_vllm_flags(words)
+
+
+def _bare(words: Sequence[str]) -> list[str]:
+    """The words before the first flag."""
+    return list(itertools.takewhile(lambda one: not one.startswith("-"), words))
 
 
 def simulates(image: str) -> bool:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.posixlines import (
+    IN_WSL,
     PROGRAM,
     parted_at,
     posix,
@@ -137,6 +138,8 @@ class _Script:
     def _command(self, line: int, text: str) -> None:
         bare = unredirected(text, _ENDING)
         bare = re.sub(r"^&\s*", "", bare)
+        if within_wsl(bare) != bare:
+            self.lines.notes.append((line, IN_WSL))
         words = [self._passed(line, one) for one in self.words(within_wsl(bare))]
         self.lines.add(line, " ".join(posix(one) for one in words))
 

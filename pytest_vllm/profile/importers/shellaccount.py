@@ -153,6 +153,20 @@ def _plain(where: str) -> str:
     return re.sub(r"^otherwise \(line (\d+)\)", r"nothing that stands before line \1 holds", where)
 
 
+def _cut(chosen: Start, line: int) -> str:
+    """What a shell makes of a command that it ends at a comment, or at a blank behind a backslash."""
+    lost = [value.text for value, at in chosen.words if at > line and value.text.startswith("-")]
+    shown = " ".join(lost[:4]) + (" …" if len(lost) > 4 else "")
+    if line in chosen.script.between:
+        ends = f"a shell ends the command at this comment, and starts it without {shown or 'what follows'}"
+    else:
+        ends = (
+            "a shell ends the command at the comment or blank behind the backslash: the program gets a blank "
+            f"as an argument and ends on it, and never sees {shown or 'what follows'}"
+        )
+    return f"as it stands, it is another command: {ends}; it is read as meant, mend it before it is used"
+
+
 def _circumstances(draft: Draft, chosen: Start) -> None:
     """On what the command hangs, and where a shell would have ended it."""
     if chosen.where:
@@ -160,6 +174,4 @@ def _circumstances(draft: Draft, chosen: Start) -> None:
     first, last = chosen.line, chosen.script.line(chosen.node) + chosen.script.text(chosen.node).count("\n")
     lines = [line for line in chosen.script.mended if first <= line <= last]
     if lines:
-        ends = "a shell ends the command at the comment or blank behind the backslash"
-        text = f"{ends}; what follows is read as meant"
-        draft.note(lines[0], text)
+        draft.note(lines[0], _cut(chosen, lines[0]))

@@ -38,7 +38,9 @@ class Arm:
 def taken_of(ways: list[tuple[Arm, State]]) -> tuple[Arm, State]:
     """The arm that is taken: the first that holds, of those that do not end the script."""
     alive = [way for way in ways if not way[1].ended] or ways
-    return next((way for way in alive if way[0].found.truth), alive[-1])
+    open_ = next((way for way in alive if way[0].found.truth is None), alive[-1])
+    last = open_ if ways[-1][1].ended else alive[-1]  # one of the others is taken where the rest ends
+    return next((way for way in alive if way[0].found.truth), last)
 
 
 def merged(ways: list[tuple[Arm, State]]) -> State:

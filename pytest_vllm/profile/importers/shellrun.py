@@ -39,10 +39,18 @@ _IDLE = frozenset(_QUIET.split())
 class Run(Branches, BuiltIns):
     """One script, followed."""
 
-    def __init__(self, origin: Origin, script: Script, state: State, *, targets: str = "") -> None:
+    def __init__(
+        self,
+        origin: Origin,
+        script: Script,
+        state: State,
+        *,
+        targets: str = "",
+        assumed: frozenset[str] = frozenset(),
+    ) -> None:
         """Begin in a state; `targets`: what calls the functions, where nothing else does."""
         super().__init__(origin, script, state)
-        self._targets = targets
+        self._targets, self.assumed = targets, assumed
 
     def follow(self) -> Run:
         """The whole script, and then the functions that nobody called."""
@@ -293,7 +301,8 @@ class Run(Branches, BuiltIns):
         for kept, (value, exported) in self._scopes.pop().items():
             self.state.restore(kept, value, exported=exported)
         self._depth -= 1
-        self.state.arguments, self.state.called, self.state.ended = before
+        self.state.arguments, self.state.called, ended = before
+        self.state.ended = ended or self.state.exited
         self.script = outer
 
 
