@@ -160,7 +160,7 @@ def none_but_others(origin: Origin, run: Run) -> None:
 
 
 def _far(lines: list[str], first: int, text: str) -> tuple[bool, bool, bool]:
-    """How little a command tells of what is served: one that tries or ends things, that names no file of it."""
+    """How little a command tells of what is served: it tries or ends things, or names no file of it."""
     at = lines[first - 1] if 0 < first <= len(lines) else ""
     return (
         _ASIDE.search(text) is not None,
