@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers.marks import secret_mark
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, pick
-from pytest_vllm.profile.importers.program import other_program, starter, wraps
-from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
+from pytest_vllm.profile.importers.program import other_program, serves, starter, wraps
+from pytest_vllm.profile.importers.shellaccount import account, emitted, explained, install
 from pytest_vllm.profile.importers.shellalternatives import distinct, one_of
 from pytest_vllm.profile.importers.shellprefix import nested
 from pytest_vllm.profile.importers.shellrun import Run
@@ -50,7 +50,7 @@ def runs_vllm(image: str, words: Sequence[str]) -> bool:
     """Whether a container of this image with these words (entry point and command) is a vLLM server."""
     if other_program(words) or simulates(image):
         return False
-    if program_length(words) or any("api_server" in word or "vllm serve" in word for word in words):
+    if program_length(words) or any(map(serves, words)):
         return True
     name = image.lower()
     if len(_bare(words)) > 1 and words[0] != "serve" and not name.startswith(("vllm/", "docker.io/vllm/")):
@@ -196,6 +196,7 @@ def _unwrapped(
         return words, ()
     at = next(place for place, word in enumerate(words) if word.text == found[0].text)
     state = _state(draft, variables, found[1])
+    given = set(state.values)
     run = Run(draft.origin, parsed(found[0].text, draft.origin, words[at].line), state).follow()
     starts = distinct([one for one in run.starts if program_length(one.texts) and not asks(one.texts)])
     if not starts:
@@ -207,11 +208,15 @@ def _unwrapped(
     seen = {} if chosen.prefix.cleared else chosen.state.environment()
     if chosen.prefix.cleared:
         draft.env.clear()
+    for name in sorted(given & set(draft.env) - set(chosen.state.values)):
+        draft.note(chosen.line, f"{name} is taken away before vLLM is started")
+        del draft.env[name]
     for name, value in {**seen, **{name: one for name, (one, _) in chosen.prefix.env.items()}}.items():
         used |= value.uses
         if value.uses or name in chosen.prefix.env:
             draft.set_env(name, emitted(draft, value, lenient=True), chosen.line)
     account(draft, run, chosen, used, ", which is run before vLLM,")
+    install(draft, run)
     around = " ".join(word.text for word in words[:at])
     draft.note(words[at].line, f"the shell around vLLM ({around}) is left out")
     return inner, chosen.said

@@ -105,6 +105,8 @@ class _Script:
             if key in self.set:
                 self.unused(*self.set[key])
             self.set[key] = (line, found[0])
+        if not env and _COMMAND.match(value):
+            self._command(line, value)
         words = self._value(value)
         if words is None:
             self._unknown(f"{env}{name}", f"it is worked out when the script runs (line {line})")

@@ -217,8 +217,18 @@ class Run(Branches, BuiltIns):
                 return
             self.keep(body, redirects, text, self._first_of(redirects))
         asked, self._printing = self._printing, "" if self.elsewhere(redirects) else self._printing
+        before = len(self.starts)
         self.visit(body)
         self._printing = asked
+        self._no_placeholder(redirects, len(self.starts) > before)
+
+    def _no_placeholder(self, redirects: list[Node], started: bool) -> None:
+        """Refuse `vllm serve <model>`: a file to read from to a shell, a name to fill in to its writer."""
+        for one in redirects if started else ():
+            found = re.match(r"<\s*([A-Za-z][\w ./-]*)$", self.script.text(one))
+            if found and self.script.source[one.end_byte : one.end_byte + 1] == b">":
+                what = f"<{found[1]}> stands for something that the reader is to fill in"
+                raise self.origin.problem(self.script.line(one), what, "write it in its place")
 
     def _first_of(self, redirects: list[Node]) -> int:
         found = [one for each in redirects for one in nodes(each) if one.type == "heredoc_body"]
