@@ -102,7 +102,8 @@ def unit_restart(of: Deployment) -> Iterator[Finding]:
 def remove_and_restart(of: Deployment) -> Iterator[Finding]:
     """A container that is to be removed and restarted."""
     part = of.profile.deployment
-    if part.remove and part.restart not in (None, "no"):
+    unit = bool(part.service) or part.kind in ("systemd", "systemd-user")  # which starts it again itself
+    if part.remove and part.restart not in (None, "no") and not unit:
         yield Finding(
             "deployment.remove",
             f"remove with restart = {part.restart!r}",

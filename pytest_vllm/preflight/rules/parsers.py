@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.facts import parsers
@@ -69,6 +70,8 @@ _THINKING_FAMILIES = {
     "deepseek": ("deepseek", "qwen3"),
     "granite": ("granite",),
 }
+#: Names whose models write calls in another way than their family did before: its newer form alone.
+_NEWER = re.compile(r"qwen3[-.]?coder|qwen3\.[5-9]")
 #: Names of models whose makers changed what they write from one to the next.
 _MIXED = ("nemotron", "functionary", "openhands", "smollm")
 
@@ -87,6 +90,8 @@ def _foreign(of: Deployment, name: object, makers: dict[str, tuple[str, ...]], k
     """The parsers of the model's maker or family, where the one that is given is another one's."""
     maker = str(of.profile.server.model or "").partition("/")[0].lower()
     known, own = parsers(kind, of.version), makers.get(maker, ())
+    if kind == "tool" and not of.has("chat-template") and _NEWER.search(str(of.profile.server.model).lower()):
+        own = ("qwen",)
     if not own and not of.has("chat-template"):  # a template of one's own may write calls as another does
         own = _families(of, kind)
     if not own or not isinstance(name, str) or name not in known or name.startswith(own):
