@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.facts import canonical
 from pytest_vllm.profile.importers.marks import secret_mark
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, pick
@@ -22,7 +23,7 @@ from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Remark, Value
 from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.importers.vllmline import (
     asks,
-    is_flag,
+    flag_of,
     model_of,
     program_length,
     read_arguments,
@@ -75,7 +76,7 @@ def _only_vllm_flags(words: Sequence[str]) -> bool:
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     own = [one for one in flags if one not in ("--model", "--host", "--port")]
     begins = bool(words) and words[0].startswith("--")
-    return begins and "--model" in flags and bool(own) and all(map(is_flag, flags))
+    return begins and "--model" in flags and bool(own) and all(flag_of(canonical(one)) for one in flags)
 
 
 def read_start(
