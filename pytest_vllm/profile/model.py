@@ -198,6 +198,8 @@ class DeploymentPart(Part):
     """Machines or pods that one server runs over; the gate starts one of them."""
     mounts: list[str] = Field(default_factory=list)
     """Folders of the container that production mounts, and that no volume of the profile stands for."""
+    memory: Annotated[int, BeforeValidator(units.in_bytes)] | None = None
+    """The host's memory that the container may use: `32GiB`."""
     proxy: ProxyPart | None = None
     """What clients reach instead of the server itself."""
 

@@ -66,6 +66,20 @@ def _bare(words: Sequence[str]) -> list[str]:
     return list(itertools.takewhile(lambda one: not one.startswith("-"), words))
 
 
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(i?)[bB]?")
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def read_memory(draft: Draft, text: str, line: int, *, binary: bool = True) -> None:
+    """The limit of the host's memory: `32g` to an engine (`binary`), `32Gi` to a cluster."""
+    found = _AMOUNT.fullmatch(text.strip())
+    if found is None:
+        draft.lost(line, f"the limit of memory, {text},")
+        return
+    base = 1024 if binary or found[3] else 1000
+    draft.deployment["memory"] = round(float(found[1]) * base ** _POWERS[found[2].lower()])
+
+
 def simulates(image: str) -> bool:
     """Whether an image answers like vLLM and has none in it: llm-d's simulator."""
     return re.search(r"(?:^|/)(?:llm-d-inference-sim|vllm-sim(?:ulator)?)(?:[:@]|$)", image) is not None
