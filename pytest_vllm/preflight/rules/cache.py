@@ -133,9 +133,9 @@ def _files(of: Deployment) -> Iterator[tuple[str, str, str]]:
     draft = of.speculation.get("model")
     if of.has("speculative-config") or draft:
         yield of.key("speculative-config"), str(draft or ""), "vLLM takes it for a repository's id and fails"
-    given = of.given("lora-modules") or []
-    for one in [given] if isinstance(given, str | dict) else given:
-        path = one.get("path", "") if isinstance(one, dict) else one.partition("=")[2]
+    given = of.given("lora-modules")
+    for one in given if isinstance(given, list) else [given]:
+        path = one.get("path", "") if isinstance(one, dict) else str(one or "").partition("=")[2]
         yield of.key("lora-modules"), str(path), "the adapter cannot be loaded"
 
 
