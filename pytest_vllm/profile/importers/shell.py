@@ -166,6 +166,9 @@ def _rooted(draft: Draft, origin: Origin) -> None:
         if name == "config" and not there:
             what = f"--config {written} is not there: its flags, and a model that it names, are not known"
             draft.note(draft.line_of("server", "args", "config"), what)
+        elif name == "chat-template" and not there and re.fullmatch(r"[\w./+-]+", written):
+            what = f"--chat-template {written} is not beside the script, and the gate starts it elsewhere"
+            draft.note(draft.line_of("server", "args", name), f"{what}: write its whole path")
         if there or written.startswith("../") or (written[:2] == "./" and (origin.folder / written).exists()):
             table[name] = os.path.normpath(origin.folder / written)
 
