@@ -290,7 +290,10 @@ class Deployment:
         host = str(self.given("host") or "")
         if part.network == "host" and self.in_container:  # published ports are then discarded
             return "" if host.startswith(("127.", "localhost", "::1")) else "deployment.network host"
+        own = str(part.listens or self.whole("port", 8000))
         for port in part.ports:
+            if part.network_shared and port.rpartition(":")[2].partition("/")[0] != own:
+                continue  # it leads to the neighbour that has the same network
             if not port.startswith(("127.", "[::1]", "localhost:")) and self.in_container:
                 return f"deployment.ports {port}"
         if not self.in_container and host in ("0.0.0.0", "::"):  # noqa: S104 - what the rule looks for

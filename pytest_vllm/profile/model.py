@@ -180,6 +180,12 @@ class DeploymentPart(Part):
     """The address inside of the container that the server listens on, where it is not every one."""
     network: str | None = None
     """The container's network: `host`, or the runtime's default when left out."""
+    network_shared: bool = False
+    """Whether another container has the same network, so that a published port may lead to that one."""
+    ready_within: Duration | None = None
+    """How long production waits for a start before it kills the server, or gives the start up."""
+    ready_by: str = ""
+    """Who gives it up then: `the livenessProbe`, `autoheal`, …"""
     security_opt: list[str] = Field(default_factory=list)
     """Security options of the container runtime, such as `label=disable`."""
     remove: bool = False
@@ -192,6 +198,8 @@ class DeploymentPart(Part):
     """Machines or pods that one server runs over; the gate starts one of them."""
     mounts: list[str] = Field(default_factory=list)
     """Folders of the container that production mounts, and that no volume of the profile stands for."""
+    memory: Annotated[int, BeforeValidator(units.in_bytes)] | None = None
+    """The host's memory that the container may use: `32GiB`."""
     proxy: ProxyPart | None = None
     """What clients reach instead of the server itself."""
 

@@ -110,6 +110,47 @@ def path_unmounted(of: Deployment) -> Iterator[Finding]:
         )
 
 
+#: Flags whose value is a file or a folder of the container, and what vLLM does without it.
+_FILES = {
+    "chat-template": "vLLM refuses to start",
+    "tokenizer": "vLLM takes it for a repository's id and fails",
+    "hf-config-path": "vLLM takes it for a repository's id and fails",
+    "generation-config": "vLLM takes it for a repository's id and fails",
+    "tool-parser-plugin": "the parser that it brings is not there",
+    "reasoning-parser-plugin": "the parser that it brings is not there",
+    "ssl-keyfile": "the server ends as it begins to listen",
+    "ssl-certfile": "the server ends as it begins to listen",
+    "ssl-ca-certs": "the server ends as it begins to listen",
+}
+#: Folders that vLLM's own images have files in.
+_STOCK = ("/vllm-workspace/", "/usr/", "/opt/", "/etc/ssl/")
+
+
+def _files(of: Deployment) -> Iterator[tuple[str, str, str]]:
+    """Key, path and what follows where it is missing, of every file that a flag names."""
+    for flag, means in _FILES.items():
+        yield of.key(flag), str(of.given(flag) or ""), means
+    draft = of.speculation.get("model")
+    if of.has("speculative-config") or draft:
+        yield of.key("speculative-config"), str(draft or ""), "vLLM takes it for a repository's id and fails"
+    given = of.given("lora-modules")
+    for one in given if isinstance(given, list) else [given]:
+        path = one.get("path", "") if isinstance(one, dict) else str(one or "").partition("=")[2]
+        yield of.key("lora-modules"), str(path), "the adapter cannot be loaded"
+
+
+@rule("cache.file-unmounted", ERROR, source="docker run -v")
+def file_unmounted(of: Deployment) -> Iterator[Finding]:
+    """A flag names a file or folder that no volume brings into the container."""
+    if not of.in_container or of.image is None or not of.image.stock:
+        return  # an image of somebody's own may hold it
+    for key, path, means in _files(of):
+        plain = path.startswith("/") and "\n" not in path and not path.startswith(_STOCK)
+        if plain and of.mounted(path) is None and not of.mounted_there(path):
+            advice = f'volumes = ["/where/it/is:{path}:ro"]'
+            yield Finding(key, f"{path} lies in no volume", means, advice=advice)
+
+
 @rule("cache.host-path-missing", WARNING, source="Docker makes missing folders as root, empty")
 def host_path_missing(of: Deployment) -> Iterator[Finding]:
     """A volume's folder does not exist on this machine."""

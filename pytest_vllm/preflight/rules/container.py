@@ -102,7 +102,8 @@ def unit_restart(of: Deployment) -> Iterator[Finding]:
 def remove_and_restart(of: Deployment) -> Iterator[Finding]:
     """A container that is to be removed and restarted."""
     part = of.profile.deployment
-    if part.remove and part.restart not in (None, "no"):
+    unit = bool(part.service) or part.kind in ("systemd", "systemd-user")  # which starts it again itself
+    if part.remove and part.restart not in (None, "no") and not unit:
         yield Finding(
             "deployment.remove",
             f"remove with restart = {part.restart!r}",
@@ -115,6 +116,8 @@ def remove_and_restart(of: Deployment) -> Iterator[Finding]:
 def port_inside(of: Deployment) -> Iterator[Finding]:
     """A published port leads to one that the server does not listen on."""
     listens = str(of.profile.deployment.listens or of.whole("port", 8000))
+    if of.profile.deployment.network_shared:
+        return  # a neighbour may listen there
     if of.profile.server.command and "port" not in of.profile.server.args:
         return  # a command of its own may say where it listens
     ports = list(_published(of))
@@ -137,7 +140,7 @@ def loopback_inside(of: Deployment) -> Iterator[Finding]:
     part = of.profile.deployment
     host = str(of.given("host") or part.binds or "")
     key = of.key("host") if of.has("host") else "deployment.binds"
-    bridged = part.network in (None, "bridge")
+    bridged = part.network in (None, "bridge") and not part.network_shared
     if of.in_container and host in ("127.0.0.1", "localhost", "::1") and part.ports and bridged:
         yield Finding(
             key,

@@ -36,6 +36,29 @@ def on_gpu(of: Deployment) -> bool:
     return of.hardware is not None and of.hardware.vendor in ("nvidia", "amd") and not of.simulated
 
 
+@rule("memory.container-limit", WARNING, source="cgroups: memory beyond the limit ends in an OOM kill")
+def container_limit(of: Deployment) -> Iterator[Finding]:
+    """The container may use less of the host's memory than what is put there takes."""
+    limit = of.profile.deployment.memory
+    if limit is None or of.simulated:
+        return
+    kept = [
+        (of.number(flag) or 0.0) * GIB * (of.devices if flag == "cpu-offload-gb" else 1)
+        for flag in ("cpu-offload-gb", "kv-offloading-size")
+        if of.has(flag)
+    ]
+    what = "offloaded weights and cache"
+    if of.hardware is not None and of.hardware.vendor == "cpu" and of.figures is not None:
+        kept, what = [of.figures.weight_bytes, of.figures.kv_cache_bytes], "weights and cache, on a CPU,"
+    if sum(kept) > limit:
+        yield Finding(
+            "deployment.memory",
+            f"{what} take {gib(sum(kept))}, the container may use {gib(limit)}",
+            "the system kills it while it loads",
+            advice=f"a limit above {ceil(sum(kept) / GIB) + 8} GiB, which the engine needs some of itself",
+        )
+
+
 @rule("memory.utilisation-range", ERROR, source="CacheConfig._verify_args")
 def utilisation_range(of: Deployment) -> Iterator[Finding]:
     """A share of the memory that is not a share."""

@@ -87,11 +87,24 @@ def replicas(of: Deployment) -> Iterator[Finding]:
     if count is None or local < 2 or spread or any(map(of.has, elsewhere)) or of.devices > count:
         return
     if local * of.devices > count:
+        open_ = not isinstance(kept, int) and _may_spread(of)
         yield Finding(
             of.key("data-parallel-size"),
             f"{local} replicas of {of.devices} GPUs take {local * of.devices}, the server has {count}",
-            "vLLM refuses: a replica has no GPU of its own",
+            "vLLM refuses, unless what starts it puts replicas on other machines"
+            if open_
+            else "vLLM refuses: a replica has no GPU of its own",
+            severity=WARNING if open_ else ERROR,
         )
+
+
+def _may_spread(of: Deployment) -> bool:
+    """Whether something that the profile does not show may start replicas elsewhere."""
+    flags = ("data-parallel-address", "data-parallel-rpc-port", "data-parallel-start-rank", "config")
+    told = any(map(of.has, flags)) or any(
+        name.startswith(("VLLM_DP_", "RAY_")) for name in of.profile.server.env
+    )
+    return told or of.profile.deployment.kind == "kubernetes"  # an operator adds ranks of its own
 
 
 @rule("parallel.gb10-alone", WARNING, source="DGX Spark has one GPU")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.facts import parsers
@@ -38,10 +39,61 @@ _THINKERS = {
 }
 
 
+#: The same by what a model is called, wherever it lies; a name of two families fits both.
+_FAMILIES = {
+    "qwen": ("hermes", "qwen", "pythonic"),
+    "qwq": ("hermes", "qwen"),
+    "llama": ("llama", "pythonic"),
+    "mistral": ("mistral",),
+    "mixtral": ("mistral", "hermes"),
+    "devstral": ("mistral",),
+    "magistral": ("mistral",),
+    "ministral": ("mistral",),
+    "gpt-oss": ("openai",),
+    "kimi": ("kimi",),
+    "minimax": ("minimax",),
+    "glm": ("glm",),
+    "deepseek": ("deepseek",),
+    "gemma": ("gemma", "functiongemma", "pythonic"),
+    "granite": ("granite", "hermes"),
+    "hermes": ("hermes",),
+    "xlam": ("xlam",),
+}
+_THINKING_FAMILIES = {
+    "qwen": ("qwen", "deepseek_r1"),
+    "qwq": ("qwen", "deepseek_r1"),
+    "magistral": ("mistral",),
+    "gpt-oss": ("openai", "GptOss"),
+    "kimi": ("kimi",),
+    "minimax": ("minimax",),
+    "glm": ("glm", "deepseek"),
+    "deepseek": ("deepseek", "qwen3"),
+    "granite": ("granite",),
+}
+#: Names whose models write calls in another way than their family did before: its newer form alone.
+_NEWER = re.compile(r"qwen3[-.]?coder|qwen3\.[5-9]")
+#: Names of models whose makers changed what they write from one to the next.
+_MIXED = ("nemotron", "functionary", "openhands", "smollm")
+
+
+def _families(of: Deployment, kind: str) -> tuple[str, ...]:
+    """Beginnings of the parsers that fit what the model is called, its repository, its folder, its name."""
+    server, table = of.profile.server, _FAMILIES if kind == "tool" else _THINKING_FAMILIES
+    served = server.served_model_name or of.given("served-model-name") or ""
+    names = f"{server.model} {served}".lower().replace("_", "-").replace("gptoss", "gpt-oss")
+    if any(one in names for one in _MIXED):
+        return ()
+    return tuple(one for family, own in table.items() if family in names for one in own)
+
+
 def _foreign(of: Deployment, name: object, makers: dict[str, tuple[str, ...]], kind: str) -> list[str]:
-    """The parsers of the model's maker, where the one that is given is another maker's."""
+    """The parsers of the model's maker or family, where the one that is given is another one's."""
     maker = str(of.profile.server.model or "").partition("/")[0].lower()
     known, own = parsers(kind, of.version), makers.get(maker, ())
+    if kind == "tool" and not of.has("chat-template") and _NEWER.search(str(of.profile.server.model).lower()):
+        own = ("qwen",)
+    if not own and not of.has("chat-template"):  # a template of one's own may write calls as another does
+        own = _families(of, kind)
     if not own or not isinstance(name, str) or name not in known or name.startswith(own):
         return []
     return [one for one in known if one.startswith(own)]
@@ -94,7 +146,7 @@ def tool_misfit(of: Deployment) -> Iterator[Finding]:
     name = of.given(_TOOL)
     fits = of.model.tool_parsers if of.model else []
     if not fits and (usual := _foreign(of, name, _MAKERS, "tool")):
-        said = f"models of its maker write calls for {' or '.join(usual)}; others leave text"
+        said = f"models of its maker or name write calls for {' or '.join(usual)}; others leave text"
         yield Finding(of.key(_TOOL), f"tool-call-parser is {name!r}", said)
     if isinstance(name, str) and fits and name not in fits and name in parsers("tool", of.version):
         usable = [one for one in fits if one in parsers("tool", of.version)]
@@ -112,7 +164,7 @@ def reasoning_misfit(of: Deployment) -> Iterator[Finding]:
     name = of.given(_REASONING)
     fits = of.model.reasoning_parser if of.model else None
     if not fits and (usual := _foreign(of, name, _THINKERS, "reasoning")):
-        said = f"the thinking of its maker's models is read by {' or '.join(usual)}"
+        said = f"the thinking of models of its maker or name is read by {' or '.join(usual)}"
         yield Finding(of.key(_REASONING), f"reasoning-parser is {name!r}", said)
     if isinstance(name, str) and fits and name != fits and name in parsers("reasoning", of.version):
         fix = put(of.key(_REASONING), fits) if fits in parsers("reasoning", of.version) else None

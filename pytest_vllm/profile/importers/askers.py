@@ -23,6 +23,18 @@ _MODEL, _OTHER = (
     re.compile(r"TOKENI|EMBED|RERANK|PATH|DIR", re.IGNORECASE),
 )
 _NEVER = "it never answers there"
+#: Variables by which clients of this kind are told what to ask for, where they ask one server alone.
+_ASKED_FOR = re.compile(
+    r"(?:OPENAI_(?:API_)?|LLM_|VLLM_|CHAT_|DEFAULT_)?MODEL(?:_NAME|_ID)?|DEFAULT_MODELS|OPENAI_CHAT_MODEL"
+)
+#: Prefixes by which clients choose a provider, which the server never sees.
+_PROVIDER = re.compile(r"^(?:openai|hosted_vllm|vllm|openai/vllm)/")
+_KEY = re.compile(r"(?:OPENAI|LLM|VLLM|CHAT)_(?:API_)?KEY|API_KEY|OPENAI_API_KEYS")
+#: What people write where a server asks for no key.
+_NO_KEY = re.compile(
+    r"empty|none|null|dummy|not[-_ ]?needed|no[-_ ]?key|sk-?x+|x+|na|n/a|fake|unused|", re.IGNORECASE
+)
+_ANY_URL = re.compile(r"\bhttps?://([\w.-]+)")
 
 
 def listens(draft: Draft) -> int | None:
@@ -45,7 +57,8 @@ def of_services(draft: Draft, name: str, services: Mapping[str, Node]) -> None:
     if port is not None and draft.deployment.get("network") != "host":
         for line, asked in _asked(own.get("healthcheck", "test"), test, _ITSELF):
             _port(draft, line, "the healthcheck", asked, port)
-    names = "|".join(re.escape(one) for one in {name, draft.deployment.get("name") or name})
+    hosts = {name, draft.deployment.get("name") or name}
+    names = "|".join(re.escape(one) for one in sorted(hosts))
     for other, node in services.items():
         texts = list(_texts(node)) if other != name else []
         found = [one for line, text in texts for one in _asked(Node(text, text, line), text, names)]
@@ -53,6 +66,11 @@ def of_services(draft: Draft, name: str, services: Mapping[str, Node]) -> None:
             _port(draft, line, other, asked, port)
         if found:
             _model(draft, other, node)
+            asked_of = {one for _, text in texts for one in _ANY_URL.findall(text)} - {
+                "localhost",
+                "127.0.0.1",
+            }
+            _said(draft, other, node, alone=asked_of <= hosts)
 
 
 def of_pod(draft: Draft, place: Place, documents: Sequence[Node]) -> None:
@@ -117,11 +135,44 @@ def _model(draft: Draft, who: str, node: Node) -> None:
     served = [served] if isinstance(served, str) else served
     if not model or not served or model in served:
         return
-    table = node.get("environment")
-    entries = [(*one.text.partition("=")[::2], one.line) for one in table.items]
-    entries += [(key, one.text, one.line) for key, one in table.pairs]
-    for name, value, line in entries:
+    for name, value, line in _entries(node):
         if value == model and _MODEL.search(name) and not _OTHER.search(name):
             shown = " and ".join(map(str, served))
             what = f"{who} asks for the model {model} ({name}), and the server answers to {shown} alone"
             draft.note(line, f"{what}: such requests end in 404")
+
+
+def _entries(node: Node) -> Iterator[tuple[str, str, int]]:
+    """Name, value and line of each variable of a service."""
+    table = node.get("environment")
+    for one in table.items:
+        yield *one.text.partition("=")[::2], one.line
+    for key, one in table.pairs:
+        yield key, one.text, one.line
+
+
+def _said(draft: Draft, who: str, node: Node, *, alone: bool) -> None:
+    """A neighbour that asks this server for a name that it does not have, or without its key."""
+    given = draft.server.get("served-model-name") or draft.args.get("served-model-name")
+    served = [given] if isinstance(given, str) else list(given or [draft.server.get("model", "")])
+    adapters = draft.args.get("lora-modules") or []
+    adapters = [adapters] if isinstance(adapters, str | dict) else adapters
+    known = {*served, *(str(_adapter(one)) for one in adapters)}
+    for name, value, line in _entries(node):
+        if "$" in value:
+            continue
+        if _KEY.fullmatch(name) and "api-key" in draft.server and _NO_KEY.fullmatch(value.strip()):
+            what = f"{who} sends {value or 'nothing'!r} as its key ({name}), and the server asks for one"
+            draft.note(line, f"{what}: such requests end in 401")
+        asked = {_PROVIDER.sub("", one.strip()) for one in value.split(",") if one.strip()}
+        if alone and _ASKED_FOR.fullmatch(name) and asked and not asked & known and all(served):
+            what = f"{who} asks for the model {value} ({name})"
+            if draft.server.get("model") not in asked:  # that one is said already
+                draft.note(
+                    line,
+                    f"{what}, and the server answers to {' and '.join(served)}: such requests end in 404",
+                )
+
+
+def _adapter(one: object) -> object:
+    return one.get("name") if isinstance(one, dict) else str(one).partition("=")[0]

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.posixlines import (
+    IN_WSL,
     PROGRAM,
     parted_at,
     posix,
@@ -109,6 +110,8 @@ def _statement(origin: Origin, lines: Lines, known: dict[str, Word], bare: str, 
         _set(origin, lines, known, setting, line)
     elif (found := _STARTS.match(bare)) is not None:
         command = within_wsl(bare[found.end() :])
+        if command != bare[found.end() :]:
+            lines.notes.append((line, IN_WSL))
         lines.add(line, " ".join(posix(one) for one in _words(command, origin, known)))
     elif bare and not _QUIET.match(bare):
         lines.left.append((line, short(bare)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers import askers, composehost, container
+from pytest_vllm.profile.importers import askers, composehost, container, deadlines
 from pytest_vllm.profile.importers.composebuild import built, mounted, named, not_there, started
 from pytest_vllm.profile.importers.composefiles import Files
 from pytest_vllm.profile.importers.containerline import pass_on, read_env_file
@@ -69,11 +69,19 @@ def read_compose(origin: Origin, service: str | None) -> Draft:
     part = Part(services[name])
     _Service(draft, name, part, names, document).read()
     askers.of_services(draft, name, services)
+    deadlines.of_healthcheck(draft, name, services)
+    draft.deployment["network-shared"] = _joined(name, services)
     for other in services:
         if other != name:
             draft.lost(services[other].line - 1, f"the service {other}")
     _account(draft, part, document, whole[1:])
     return draft
+
+
+def _joined(name: str, services: dict[str, Node]) -> bool:
+    """Whether a neighbour has the same network as a service, or it has a neighbour's."""
+    modes = {f"service:{name}", f"container:{services[name].get('container_name').text or name}"}
+    return any(node.get("network_mode").text in modes for node in services.values())
 
 
 def read_service(origin: Origin, node: Node, name: str, inner: str, engine: str) -> Draft:

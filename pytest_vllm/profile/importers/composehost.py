@@ -37,6 +37,9 @@ def read_host(draft: Draft, part: Part, text: Filled) -> None:
         "network": text(part.get("network_mode")) or None,
         "security-opt": [text(one) for one in part.get("security_opt").items],
     }
+    for limit in (part.get("mem_limit"), part.get("deploy", "resources", "limits", "memory")):
+        if limit:
+            container.read_memory(draft, text(limit), limit.line)
     _healthcheck(draft, part.get("healthcheck"))
 
 
@@ -131,6 +134,7 @@ def read_mounted(draft: Draft, part: Part, document: Node, text: Filled) -> None
                 )
             else:
                 what = f"the {kind.removesuffix('s')} {source}, which is not a file of this machine,"
+                draft.deployment["mounts"] = [*draft.deployment.get("mounts", []), inside]
                 draft.lost(one.line, what)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.facts import canonical
 from pytest_vllm.profile.importers.marks import secret_mark
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.pick import Candidate, pick
-from pytest_vllm.profile.importers.program import other_program, starter, wraps
-from pytest_vllm.profile.importers.shellaccount import account, emitted, explained
+from pytest_vllm.profile.importers.program import other_program, serves, starter, wraps
+from pytest_vllm.profile.importers.shellaccount import account, emitted, explained, install
 from pytest_vllm.profile.importers.shellalternatives import distinct, one_of
 from pytest_vllm.profile.importers.shellprefix import nested
 from pytest_vllm.profile.importers.shellrun import Run
@@ -21,7 +23,7 @@ from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, Remark, Value
 from pytest_vllm.profile.importers.shellwords import Word
 from pytest_vllm.profile.importers.vllmline import (
     asks,
-    is_flag,
+    flag_of,
     model_of,
     program_length,
     read_arguments,
@@ -49,12 +51,33 @@ def runs_vllm(image: str, words: Sequence[str]) -> bool:
     """Whether a container of this image with these words (entry point and command) is a vLLM server."""
     if other_program(words) or simulates(image):
         return False
-    if program_length(words) or any("api_server" in word or "vllm serve" in word for word in words):
+    if program_length(words) or any(map(serves, words)):
         return True
     name = image.lower()
+    if len(_bare(words)) > 1 and words[0] != "serve" and not name.startswith(("vllm/", "docker.io/vllm/")):
+        return False  # a program and what it is told; vLLM takes one model
     if "vllm" in name.rpartition("/")[2] or ("vllm" in name and "--model" in words):
         return True
     return bool(image) and _only_vllm_flags(words)
+
+
+def _bare(words: Sequence[str]) -> list[str]:
+    """The words before the first flag."""
+    return list(itertools.takewhile(lambda one: not one.startswith("-"), words))
+
+
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(i?)[bB]?")
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def read_memory(draft: Draft, text: str, line: int, *, binary: bool = True) -> None:
+    """The limit of the host's memory: `32g` to an engine (`binary`), `32Gi` to a cluster."""
+    found = _AMOUNT.fullmatch(text.strip())
+    if found is None:
+        draft.lost(line, f"the limit of memory, {text},")
+        return
+    base = 1024 if binary or found[3] else 1000
+    draft.deployment["memory"] = round(float(found[1]) * base ** _POWERS[found[2].lower()])
 
 
 def simulates(image: str) -> bool:
@@ -67,7 +90,7 @@ def _only_vllm_flags(words: Sequence[str]) -> bool:
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     own = [one for one in flags if one not in ("--model", "--host", "--port")]
     begins = bool(words) and words[0].startswith("--")
-    return begins and "--model" in flags and bool(own) and all(map(is_flag, flags))
+    return begins and "--model" in flags and bool(own) and all(flag_of(canonical(one)) for one in flags)
 
 
 def read_start(
@@ -188,6 +211,7 @@ def _unwrapped(
         return words, ()
     at = next(place for place, word in enumerate(words) if word.text == found[0].text)
     state = _state(draft, variables, found[1])
+    given = set(state.values)
     run = Run(draft.origin, parsed(found[0].text, draft.origin, words[at].line), state).follow()
     starts = distinct([one for one in run.starts if program_length(one.texts) and not asks(one.texts)])
     if not starts:
@@ -199,11 +223,15 @@ def _unwrapped(
     seen = {} if chosen.prefix.cleared else chosen.state.environment()
     if chosen.prefix.cleared:
         draft.env.clear()
+    for name in sorted(given & set(draft.env) - set(chosen.state.values)):
+        draft.note(chosen.line, f"{name} is taken away before vLLM is started")
+        del draft.env[name]
     for name, value in {**seen, **{name: one for name, (one, _) in chosen.prefix.env.items()}}.items():
         used |= value.uses
         if value.uses or name in chosen.prefix.env:
             draft.set_env(name, emitted(draft, value, lenient=True), chosen.line)
     account(draft, run, chosen, used, ", which is run before vLLM,")
+    install(draft, run)
     around = " ".join(word.text for word in words[:at])
     draft.note(words[at].line, f"the shell around vLLM ({around}) is left out")
     return inner, chosen.said

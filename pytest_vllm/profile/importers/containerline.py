@@ -195,6 +195,7 @@ _READERS: dict[str, Callable[[Draft, str, int], None]] = {
     "mount": container.read_mount,
     "shm-size": container.read_shm,
     "ipc": container.read_ipc,
+    "memory": container.read_memory,
     "ulimit": container.read_ulimit,
     **{name: partial(_add, name) for name in ("cap-add", "cap-drop", "group-add")},
     "user": partial(_set, "user"),

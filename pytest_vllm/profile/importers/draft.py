@@ -180,6 +180,9 @@ class Draft:
         """The profile. Raises ImportProblem for what a profile refuses, at its line."""
         self._place()
         self._left_to_the_shell()
+        if str(self.args.get("config", "")).startswith("/"):
+            what = f"--config {self.args['config']}: its flags, and a model in it, are not in the profile"
+            self.note(self._line(("server", "args", "config")), what)
         server = self.server | {
             key: value
             for key, value in (("env", self.env), ("volumes", self.volumes), ("args", self.args))

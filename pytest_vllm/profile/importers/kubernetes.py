@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_vllm.profile.importers.account import Account
 from pytest_vllm.profile.importers.askers import of_pod
 from pytest_vllm.profile.importers.beside import beside
+from pytest_vllm.profile.importers.deadlines import of_probes
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.kserve import merged
 from pytest_vllm.profile.importers.pick import Candidate, parted, pick
@@ -142,6 +143,7 @@ def _read(draft: Draft, chosen: Place, texts: list[Node]) -> None:
         draft.deployment["mounts"] = [*draft.deployment.get("mounts", []), _STORED]
     _of_template(draft)
     of_pod(draft, chosen, texts)
+    of_probes(draft, chosen)
     _several_machines(draft, chosen, account)
     account.read(chosen.node, chosen.pod.get("containers"))
     for part in (chosen.pod, chosen.document):

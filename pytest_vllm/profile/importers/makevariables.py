@@ -13,6 +13,8 @@ _REFERENCE = re.compile(r"\$(?:\$|[({]|.|\Z)", re.DOTALL)
 _CLOSES = {"(": ")", "{": "}"}
 #: Makes a shell name of what only the environment or a shell knows.
 _SHELL_NAME = re.compile(r"[A-Za-z_]\w*")
+#: Programs whose output people take `$(…)` for in a recipe.
+_COMMANDS = frozenset({"pwd", "whoami", "hostname", "nproc", "date", "uname", "id"})
 _FUNCTIONS = ("if", "or", "and", "strip", "shell", "info", "warning", "notdir", "addprefix")
 DRY = "give what make runs: make -n TARGET | pytest --vllm-from=-"
 
@@ -96,6 +98,10 @@ class Variables:
             return f"$({plain})"  # as good as a command: not worked out
         if inner in self.given:
             return self._filled(self.given[inner], at, target, depth + 1, quotes=False)
+        if inner in _COMMANDS:
+            what = f"$({inner}) is a variable of make, which nothing sets: it is empty"
+            fix = f"write $$({inner}) for the shell, or $(CURDIR) for the folder"
+            raise self.origin.problem(at, what, fix)
         folder = str(self.origin.folder)
         own = {"CURDIR": folder, "PWD": folder, "@": target, "MAKE": "make", "SHELL": "/bin/sh"}
         return own.get(inner, f"${{{inner}}}" if _SHELL_NAME.fullmatch(inner) else "")

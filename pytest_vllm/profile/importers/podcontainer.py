@@ -186,6 +186,9 @@ class ContainerReader:
 
     def _gpus(self) -> None:
         resources = self.node.get("resources")
+        if limit := resources.get("limits", "memory"):
+            container.read_memory(self.draft, limit.text, limit.line, binary=False)
+            self.account.read(limit)
         for part in ("requests", "limits"):
             for key, value in resources.get(part).pairs:
                 name, _, device = key.partition("=")

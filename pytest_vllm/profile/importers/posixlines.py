@@ -85,6 +85,10 @@ def parted_at(text: str, signs: str, quotes: str) -> list[str]:
     return [one for one in (*found, text[start:]) if one.strip()]
 
 
+#: What is said of a command for WSL.
+IN_WSL = "it runs in WSL: here it is what Linux gets, whose paths and loopback are WSL's own"
+
+
 def within_wsl(text: str) -> str:
     """A command as Linux gets it: without the `wsl` before it."""
     return _WSL.sub("", text, count=1)

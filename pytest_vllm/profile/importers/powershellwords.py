@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.posixlines import (
+    IN_WSL,
     PROGRAM,
     parted_at,
     posix,
@@ -104,6 +105,8 @@ class _Script:
             if key in self.set:
                 self.unused(*self.set[key])
             self.set[key] = (line, found[0])
+        if not env and _COMMAND.match(value):
+            self._command(line, value)
         words = self._value(value)
         if words is None:
             self._unknown(f"{env}{name}", f"it is worked out when the script runs (line {line})")
@@ -137,6 +140,8 @@ class _Script:
     def _command(self, line: int, text: str) -> None:
         bare = unredirected(text, _ENDING)
         bare = re.sub(r"^&\s*", "", bare)
+        if within_wsl(bare) != bare:
+            self.lines.notes.append((line, IN_WSL))
         words = [self._passed(line, one) for one in self.words(within_wsl(bare))]
         self.lines.add(line, " ".join(posix(one) for one in words))
 

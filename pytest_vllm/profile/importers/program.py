@@ -25,7 +25,7 @@ pytest make nsys ncu sglang lmdeploy trtllm-serve tritonserver ollama llama-serv
 #: Programs that are no server of vLLM and no name of a model.
 _OTHERS = frozenset(_NAMES.split())
 #: A server of vLLM's within the script of a shell.
-_SERVES = re.compile(r"\bvllm\s+serve\b|\bapi_server\b")
+_SERVES = re.compile(r"\bvllm\s+serve\b|\bapi_server\b|\bvllm\s+\"\$@\"")
 #: vLLM's own server that speaks no API of OpenAI's.
 DEMONSTRATION = "vllm.entrypoints.api_server"
 
@@ -52,6 +52,11 @@ def other_program(words: Sequence[str]) -> str:
     known = name in _OTHERS or python or name.endswith((".sh", ".py"))
     shown = rest[: 3 if rest[1:2] == ["-m"] else 2]
     return " ".join(shown) if known and (name == rest[0] or rest[0].startswith(("/", "."))) else ""
+
+
+def serves(word: str) -> bool:
+    """Whether a word, or the script that it is, starts vLLM's server."""
+    return "api_server" in word or "vllm serve" in word or (" " in word and _SERVES.search(word) is not None)
 
 
 def wraps(words: Sequence[str]) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import container, containerline
+from pytest_vllm.profile.importers.deadlines import of_quadlet
 from pytest_vllm.profile.importers.draft import Draft
 from pytest_vllm.profile.importers.kubernetes import read_kubernetes
 from pytest_vllm.profile.importers.ledger import Ledger
@@ -86,6 +87,7 @@ def read_quadlet(origin: Origin, entries: list[Entry], service: str | None = Non
     quadlet.idle.close(draft)
     settings(draft, [entry for entry in entries if entry.section != "Container"], ())
     draft.deployment["kind"] = "podman-run"
+    of_quadlet(draft, entries)
     return draft
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 #: Flags whose values may be files, and those that are.
 _FILES = ("config", "chat-template")
 _PATHS = (*_FILES, "tokenizer", "hf-config-path", "download-dir")
+_CONDITION = re.compile(r" \(line \d+\)$")
 _INSTRUCTIONS = ("FROM", "ENTRYPOINT", "CMD", "RUN", "COPY")
 
 
@@ -59,6 +60,7 @@ def read_script(
         service: which command, where there are several.
         targets: what calls its functions: `make`, whose targets they are.
     """
+    fresh = state.copy()
     run = Run(origin, script, state, targets=targets).follow()
     found = distinct([one for one in run.starts if _is_vllm(one.texts)])
     found = found if service else one_of(found, run.taken)
@@ -77,6 +79,10 @@ def read_script(
     wanted, inner = parted([one.name for one in candidates], service)
     at = pick(origin, candidates, wanted, "command")
     chosen = found[at]
+    if assumed := frozenset(_CONDITION.sub("", one) for one in chosen.where if "$" in one):
+        again = Run(origin, script, fresh, targets=targets, assumed=assumed).follow()
+        if (there := _same(again, chosen)) is not None:
+            run, chosen = again, there
     here = replace(origin, folder=chosen.state.folder, written=run.texts())
     try:
         draft, used = _draft(here, chosen, candidates[at].name, inner)
@@ -98,6 +104,15 @@ def read_script(
     return draft
 
 
+def _same(run: Run, chosen: Start) -> Start | None:
+    """The same command in another walk through the same script."""
+    place = (chosen.script.line(chosen.node), chosen.node.start_byte, chosen.where)
+    found = [
+        one for one in run.starts if (one.script.line(one.node), one.node.start_byte, one.where) == place
+    ]
+    return found[0] if len(found) == 1 else None
+
+
 def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Draft, set[Hashable]]:
     """The draft of a command, and which assignments it came from."""
     engine = is_run(chosen.texts)
@@ -107,6 +122,9 @@ def _draft(origin: Origin, chosen: Start, within: str, wanted: str) -> tuple[Dra
     texts = chosen.texts
     if not engine:
         known_words(origin, chosen)
+    if not texts[0]:
+        what = "the program that the command begins with is empty"
+        raise origin.problem(chosen.line, what, "write it in its place, or give the vllm serve line")
     words = [
         Word(emitted(draft, value, lenient=engine and _of_env(texts[:at], value.text)), line)
         for at, (value, line) in enumerate(chosen.words)
@@ -148,6 +166,9 @@ def _rooted(draft: Draft, origin: Origin) -> None:
         if name == "config" and not there:
             what = f"--config {written} is not there: its flags, and a model that it names, are not known"
             draft.note(draft.line_of("server", "args", "config"), what)
+        elif name == "chat-template" and not there and re.fullmatch(r"[\w./+-]+", written):
+            what = f"--chat-template {written} is not beside the script, and the gate starts it elsewhere"
+            draft.note(draft.line_of("server", "args", name), f"{what}: write its whole path")
         if there or written.startswith("../") or (written[:2] == "./" and (origin.folder / written).exists()):
             table[name] = os.path.normpath(origin.folder / written)
 

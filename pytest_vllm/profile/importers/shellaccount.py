@@ -9,6 +9,7 @@ from pytest_vllm.profile.importers.ledger import Ledger
 from pytest_vllm.profile.importers.origin import ImportProblem
 from pytest_vllm.profile.importers.shellalternatives import apart
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY, NO_ARGUMENTS, NOT_THERE
+from pytest_vllm.profile.importers.vllmline import PINNED
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -23,6 +24,8 @@ _UNSET = re.compile(r"(\S+) is not set")
 #: A name that is not set, and that an environment can set.
 _SETTABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}? is not set(?:;|: it is left empty|$)")
 _LACKS = "lacks its value"
+
+_INSTALLS = re.compile(r"`(?:\S*/)?(?:python3? -m |uv )?pip3? install\b")
 
 
 def emitted(draft: Draft, value: Value, *, lenient: bool = False) -> str:
@@ -153,6 +156,34 @@ def _plain(where: str) -> str:
     return re.sub(r"^otherwise \(line (\d+)\)", r"nothing that stands before line \1 holds", where)
 
 
+def _cut(chosen: Start, line: int) -> str:
+    """What a shell makes of a command that it ends at a comment, or at a blank behind a backslash."""
+    lost = [value.text for value, at in chosen.words if at > line and value.text.startswith("-")]
+    shown = " ".join(lost[:4]) + (" …" if len(lost) > 4 else "")
+    if line in chosen.script.between:
+        ends = f"a shell ends the command at this comment, and starts it without {shown or 'what follows'}"
+    else:
+        ends = (
+            "a shell ends the command at the comment or blank behind the backslash: the program gets a blank "
+            f"as an argument and ends on it, and never sees {shown or 'what follows'}"
+        )
+    return f"as it stands, it is another command: {ends}; it is read as meant, mend it before it is used"
+
+
+def install(draft: Draft, run: Run) -> None:
+    """The version of vLLM that commands before its start install, where it is one."""
+    found = {
+        (pinned[1], line)
+        for line, text in run.others
+        if _INSTALLS.match(text)
+        for pinned in PINNED.finditer(text)
+    }
+    if len({version for version, _ in found}) == 1:
+        version, line = min(found, key=lambda one: one[1])
+        draft.set("version", version, line)
+        draft.note(line, f"vLLM {version}, which is installed there, became the version")
+
+
 def _circumstances(draft: Draft, chosen: Start) -> None:
     """On what the command hangs, and where a shell would have ended it."""
     if chosen.where:
@@ -160,6 +191,4 @@ def _circumstances(draft: Draft, chosen: Start) -> None:
     first, last = chosen.line, chosen.script.line(chosen.node) + chosen.script.text(chosen.node).count("\n")
     lines = [line for line in chosen.script.mended if first <= line <= last]
     if lines:
-        ends = "a shell ends the command at the comment or blank behind the backslash"
-        text = f"{ends}; what follows is read as meant"
-        draft.note(lines[0], text)
+        draft.note(lines[0], _cut(chosen, lines[0]))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.shelltest import Outcome
 
 
+#: Characters beyond which two values are said by what differs.
+_LONG = 160
 _Known = Value | tuple[Value, ...] | None
 
 
@@ -38,7 +40,9 @@ class Arm:
 def taken_of(ways: list[tuple[Arm, State]]) -> tuple[Arm, State]:
     """The arm that is taken: the first that holds, of those that do not end the script."""
     alive = [way for way in ways if not way[1].ended] or ways
-    return next((way for way in alive if way[0].found.truth), alive[-1])
+    open_ = next((way for way in alive if way[0].found.truth is None), alive[-1])
+    last = open_ if ways[-1][1].ended else alive[-1]  # one of the others is taken where the rest ends
+    return next((way for way in alive if way[0].found.truth), last)
 
 
 def merged(ways: list[tuple[Arm, State]]) -> State:
@@ -91,8 +95,25 @@ def _remark(name: str, one: _Known, two: _Known, arm: Arm) -> Remark:
     decided = (
         "is not decided here" if arm.found.truth is None else "is decided by what lies outside of the script"
     )
-    here, else_ = _shown(one), _shown(two)
+    here, else_ = _apart(_shown(one), _shown(two))
     return Remark(arm.line, f"{name} is {here}, or {else_}: `{arm.shown}` {decided}; {here} is taken")
+
+
+def _apart(one: str, two: str) -> tuple[str, str]:
+    """Two long lists of words by the words that differ, and those beside them."""
+    if len(one) + len(two) < _LONG:
+        return one, two
+    quoted = one[:1] == two[:1] == "'"
+    words = (
+        [one.strip("'").split(" "), two.strip("'").split(" ")] if quoted else [one.split(" "), two.split(" ")]
+    )
+    least = min(map(len, words))
+    first = next((at for at in range(least) if words[0][at] != words[1][at]), least)
+    last = next((at for at in range(least - first) if words[0][-1 - at] != words[1][-1 - at]), least - first)
+    before, behind = "… " * (first > 1), " …" * (last > 1)
+    cut = [" ".join(part[max(first - 1, 0) : len(part) - last + (last > 0)]) for part in words]
+    sign = "'" if quoted else ""
+    return f"{sign}{before}{cut[0]}{behind}{sign}", f"{sign}{before}{cut[1]}{behind}{sign}"
 
 
 def _with(one: _Known, two: _Known, remark: Remark, otherwise: str) -> _Known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers.shellarms import Arm, merged, taken_of
@@ -112,6 +113,7 @@ class Branches(Printed):
     def _arms(self, arms: list[Arm], node: Node) -> None:
         """Every arm that may be taken, each from the same state; then the one that is."""
         before, open_ = self.state, True
+        arms = self._as_assumed(arms)
         ways: list[tuple[Arm, State]] = []
         branch = len(self.taken)
         self.taken[branch] = -1
@@ -138,6 +140,17 @@ class Branches(Printed):
         before.become(merged(ways))
         chosen = taken_of(ways)[0]
         self.taken[branch] = next((at for at, arm in enumerate(arms) if arm is chosen), -1)
+
+    def _as_assumed(self, arms: list[Arm]) -> list[Arm]:
+        """The arms, where one of them hangs on what the chosen command hangs on too: that one holds."""
+        at = next((at for at, arm in enumerate(arms) if arm.shown in self.assumed), None)
+        if at is None or arms[at].found.truth is True or not (arms[at].found.outside or _open(arms[at])):
+            return arms
+        yes, no = Outcome(truth=True, outside=True), Outcome(truth=False, outside=True)
+        return [
+            replace(arm, found=yes if place == at else no) if place <= at else arm
+            for place, arm in enumerate(arms)
+        ]
 
     def _for_statement(self, node: Node) -> None:
         name = next(self.script.text(one) for one in node.children if one.type == "variable_name")
@@ -221,6 +234,10 @@ class Branches(Printed):
             found = outcome(inner[0], self.expand())
             found = found.inverse() if node.children[0].type == "until" else found
         self._arms([Arm(found, self.script.shown(inner[0]), self.script.line(node), [body])], node)
+
+
+def _open(arm: Arm) -> bool:
+    return arm.found.truth is None
 
 
 def _never_ends(condition: str) -> bool:

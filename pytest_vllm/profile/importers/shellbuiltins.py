@@ -42,10 +42,12 @@ class BuiltIns(Files):
         self.idle.append((self.script.line(node), "`shift`"))
 
     def _do_exit(self, node: Node, words: Words) -> None:
-        self.state.ended = True
+        self.state.ended = self.state.exited = True
         self.idle.append((self.script.line(node), f"`{words[0][0].text}`"))
 
-    _do_return = _do_exit
+    def _do_return(self, node: Node, words: Words) -> None:
+        self.state.ended = True
+        self.idle.append((self.script.line(node), f"`{words[0][0].text}`"))
 
     def _do_read(self, node: Node, words: Words) -> None:
         """`read`, `mapfile`, `getopts`: every name among their words is set to what is not known here."""

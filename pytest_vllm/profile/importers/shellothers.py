@@ -6,7 +6,7 @@ import re
 from itertools import product
 from typing import TYPE_CHECKING
 
-from pytest_vllm.profile.importers.program import container_of, other_program
+from pytest_vllm.profile.importers.program import DEMONSTRATION, container_of, other_program
 from pytest_vllm.profile.importers.shellprefix import is_run
 from pytest_vllm.profile.importers.shellvalue import LEFT_EMPTY
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _IMAGES = "buildx?|pull|push|tag|save|load|import|images?|rmi|inspect|login|prune"
 _LINE = "give the vllm serve line that it runs"
 _BY_FILE = (
-    r".* compose |.*docker-compose|.*helm"
+    r".* compose |.*docker-compose|.*\bhelm\b.* (?:install|upgrade|template)\b"
     r"|.*\b(?:kubectl|oc)\b(?!.*\bcreate (?:secret|namespace|ns|configmap)\b).*"
     r" (?:apply|create|replace|run|patch|scale|rollout)\b"
 )
@@ -39,6 +39,12 @@ _HANDLES = re.compile(
 #: What a command looks like, whether the script (or the command itself) has to name vLLM, what it does
 #: instead, and the next step; the first that fits counts.
 _INSTEAD: tuple[tuple[str, str, str, str], ...] = (
+    (
+        rf".*{re.escape(DEMONSTRATION)}\b",
+        "command",
+        "starts vLLM's demonstration, which speaks no API of OpenAI's",
+        "serve the model with vllm serve",
+    ),
     (
         r"`(?:(?:ba|da|z)?sh +(?!-)|source +|\. +|\.{0,2}/)\S*\.(?:sh|bash)\b",
         "command",
@@ -119,6 +125,8 @@ _PREPARES = (
 _MENTIONS = re.compile(
     r"\bvllm[\"']? +[\"']?serve\b(?<!\"vllm serve(?=\"))(?<!'vllm serve(?='))|openai\.api_server\b"
 )
+#: Commands that try, measure or end what others start.
+_ASIDE = re.compile(r"test|lint|bench|check|clean|destroy|stop|delete|down\b", re.IGNORECASE)
 _RUN = re.compile(r"\s*(?:sudo +)?(?:docker|podman|nerdctl) +(?:container +)?run\b")
 _ONLY_NAMES = re.compile(r"^\s*#|\b(?:echo|printf|p?grep|pkill|log\w*|info|warn|error)\b")
 
@@ -126,7 +134,7 @@ _ONLY_NAMES = re.compile(r"^\s*#|\b(?:echo|printf|p?grep|pkill|log\w*|info|warn|
 def none_but_others(origin: Origin, run: Run) -> None:
     """Refuse a script that starts no vLLM, where what it does instead says which file to name."""
     written = origin.text.splitlines()
-    telling = sorted(run.others, key=lambda one: not _names_vllm(written, one[0]))
+    telling = sorted(run.others, key=lambda one: _far(written, *one))
     for rows, (line, text) in product((_INSTEAD, _PREPARES), telling):
         for pattern, names, does, fix in rows:
             named = "vllm" in {"script": origin.text, "command": text}.get(names, "vllm")
@@ -149,6 +157,16 @@ def none_but_others(origin: Origin, run: Run) -> None:
         if (ran or _MENTIONS.search(one)) and not _ONLY_NAMES.search(one):
             what = f"`{one.strip()[:60]}` is not reached by what can be followed of this script"
             raise origin.problem(at, what, _LINE)
+
+
+def _far(lines: list[str], first: int, text: str) -> tuple[bool, bool, bool]:
+    """How little a command tells of what is served: it tries or ends things, or names no file of it."""
+    at = lines[first - 1] if 0 < first <= len(lines) else ""
+    return (
+        _ASIDE.search(text) is not None,
+        re.search(r"vllm[\w.-]*\.(?:ya?ml|json|sh)\b", at, re.IGNORECASE) is None,
+        not _names_vllm(lines, first),
+    )
 
 
 def _names_vllm(lines: list[str], first: int) -> bool:

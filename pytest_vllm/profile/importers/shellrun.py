@@ -39,10 +39,18 @@ _IDLE = frozenset(_QUIET.split())
 class Run(Branches, BuiltIns):
     """One script, followed."""
 
-    def __init__(self, origin: Origin, script: Script, state: State, *, targets: str = "") -> None:
+    def __init__(
+        self,
+        origin: Origin,
+        script: Script,
+        state: State,
+        *,
+        targets: str = "",
+        assumed: frozenset[str] = frozenset(),
+    ) -> None:
         """Begin in a state; `targets`: what calls the functions, where nothing else does."""
         super().__init__(origin, script, state)
-        self._targets = targets
+        self._targets, self.assumed = targets, assumed
 
     def follow(self) -> Run:
         """The whole script, and then the functions that nobody called."""
@@ -209,8 +217,18 @@ class Run(Branches, BuiltIns):
                 return
             self.keep(body, redirects, text, self._first_of(redirects))
         asked, self._printing = self._printing, "" if self.elsewhere(redirects) else self._printing
+        before = len(self.starts)
         self.visit(body)
         self._printing = asked
+        self._no_placeholder(redirects, len(self.starts) > before)
+
+    def _no_placeholder(self, redirects: list[Node], started: bool) -> None:
+        """Refuse `vllm serve <model>`: a file to read from to a shell, a name to fill in to its writer."""
+        for one in redirects if started else ():
+            found = re.match(r"<\s*([A-Za-z][\w ./-]*)$", self.script.text(one))
+            if found and self.script.source[one.end_byte : one.end_byte + 1] == b">":
+                what = f"<{found[1]}> stands for something that the reader is to fill in"
+                raise self.origin.problem(self.script.line(one), what, "write it in its place")
 
     def _first_of(self, redirects: list[Node]) -> int:
         found = [one for each in redirects for one in nodes(each) if one.type == "heredoc_body"]
@@ -293,7 +311,8 @@ class Run(Branches, BuiltIns):
         for kept, (value, exported) in self._scopes.pop().items():
             self.state.restore(kept, value, exported=exported)
         self._depth -= 1
-        self.state.arguments, self.state.called, self.state.ended = before
+        self.state.arguments, self.state.called, ended = before
+        self.state.ended = ended or self.state.exited
         self.script = outer
 
 

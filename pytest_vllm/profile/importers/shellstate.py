@@ -41,7 +41,8 @@ class State:
         arguments: `$1`, `$2`, …
         called: whether these are the arguments of a function rather than the script's own.
         everything: whether assignments are exported (`set -a`).
-        ended: whether the script has ended.
+        ended: whether the script, or the function that is followed, has ended.
+        exited: whether it was `exit`, which ends what called a function, too.
         dropped: said of whole words that were left out because their name is not set.
         asked: whether the script used its own arguments, of which there are none.
         asides: said of arrays that are empty in one arm of a branch, and of variables exported in one.
@@ -61,6 +62,7 @@ class State:
     called: bool = False
     everything: bool = False
     ended: bool = False
+    exited: bool = False
     dropped: list[Remark] = field(default_factory=list)
     asked: bool = False
     asides: list[Remark] = field(default_factory=list)

@@ -60,6 +60,8 @@ def outcome(node: Node, expander: Expander) -> Outcome:
     kind = node.type
     if kind in ("test_command", "parenthesized_expression", "compound_statement") and len(inner) == 1:
         return outcome(inner[0], expander)
+    if kind == "redirected_statement":
+        return outcome(inner[0], expander)
     if kind == "negated_command" and len(inner) == 2:
         return outcome(inner[1], expander).inverse()
     return _of_kind(kind, inner, node, expander)

@@ -39,6 +39,7 @@ class Script:
         source: the bytes that the tree's positions count in.
         first: the number of its first line in the file.
         mended: lines where a shell would have ended a command at a comment, and whoever wrote it did not.
+        between: those of them that are a comment and nothing else.
         at: the line that reads it, for a script in a file of its own.
     """
 
@@ -46,6 +47,7 @@ class Script:
     source: bytes
     first: int
     mended: tuple[int, ...]
+    between: tuple[int, ...] = ()
     at: int | None = None
 
     def line(self, node: Node) -> int:
@@ -79,7 +81,9 @@ def parsed(text: str, origin: Origin, first: int = 1) -> Script:
     text = _ASIDE.sub(r"\1", _MARKUP.sub("", _FENCE.sub("", _PROMPT.sub("", text))))
     mended, lines = _mended(_BRACKET.sub(r"\1']'", text).split("\n"))
     source = "\n".join(mended).encode()
-    script = Script(_parser().parse(source).root_node, source, first, tuple(first + at for at in lines))
+    places = tuple(first + at for at in lines)
+    between = tuple(first + at for at in lines if mended[at] == "\\")
+    script = Script(_parser().parse(source).root_node, source, first, places, between)
     for node in nodes(script.root):
         text = script.text(node)
         if node.type == "ERROR" and text[:1] in "'\"`" and text.count(text[:1]) % 2:

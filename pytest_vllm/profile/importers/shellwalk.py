@@ -88,6 +88,8 @@ class Walk:
         self._inherited = Value()
         self._visited = 0
         self.written: dict[str, list[Written]] = {}
+        #: Conditions that the chosen command hangs on, as they are written: they hold everywhere.
+        self.assumed: frozenset[str] = frozenset()
 
     def left(self) -> list[tuple[int, str]]:
         """What nothing has come to: line and text of every part of the script that was not followed."""

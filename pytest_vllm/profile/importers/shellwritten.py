@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +11,8 @@ from pytest_vllm.profile.importers import KINDS, detected
 from pytest_vllm.profile.importers.configfile import read_config
 from pytest_vllm.profile.importers.embedded import Part, read_part, serving
 from pytest_vllm.profile.importers.origin import ImportProblem, Origin
-from pytest_vllm.profile.importers.shellaccount import besides
+from pytest_vllm.profile.importers.shellaccount import besides, install
 from pytest_vllm.profile.importers.shellfiles import unknown_in
-from pytest_vllm.profile.importers.vllmline import PINNED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from pytest_vllm.profile.importers.shellfiles import Written
     from pytest_vllm.profile.importers.shellrun import Run
 
-_INSTALLS = re.compile(r"`(?:\S*/)?(?:python3? -m |uv )?pip3? install\b")
 _VLLM = ("vllm", "api_server")
 #: Kinds that say what is started and how; scripts are run by name, an image by a command.
 _DESCRIBING = ("compose", "kubernetes", "systemd", "supervisord")
@@ -61,18 +58,8 @@ def read_configuration(draft: Draft, origin: Origin, run: Run) -> None:
 
 def installed(draft: Draft, run: Run) -> None:
     """The version of vLLM that the script installs for a process that it starts, where it is one."""
-    if draft.server["launcher"] != "process" or "version" in draft.server:
-        return
-    found = {
-        (pinned[1], line)
-        for line, text in run.others
-        if _INSTALLS.match(text)
-        for pinned in PINNED.finditer(text)
-    }
-    if len({version for version, _ in found}) == 1:
-        version, line = min(found, key=lambda one: one[1])
-        draft.set("version", version, line)
-        draft.note(line, f"vLLM {version}, which is installed there, became the version")
+    if draft.server["launcher"] == "process" and "version" not in draft.server:
+        install(draft, run)
 
 
 def described(origin: Origin, run: Run, service: str | None) -> Draft | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.profile.importers import containerline
 from pytest_vllm.profile.importers.container import without_prefix
+from pytest_vllm.profile.importers.deadlines import of_unit
 from pytest_vllm.profile.importers.dockermade import followed, text_of
 from pytest_vllm.profile.importers.envfile import dotenv
 from pytest_vllm.profile.importers.marks import DOLLAR
@@ -76,6 +77,7 @@ def read_unit(origin: Origin, service: str | None = None) -> Draft:
     for line, text in notes:
         draft.note(line, text)
     settings(draft, entries, ("ExecStart", "Environment", "EnvironmentFile", "PassEnvironment"))
+    of_unit(draft, entries)
     for name, value, line, where in environment:
         if draft.server["launcher"] != "process" and value is not None:
             draft.note(line, f"{name} is the environment of the container engine, not of the server")

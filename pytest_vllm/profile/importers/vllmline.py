@@ -278,7 +278,10 @@ def _flag(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -
 
 
 def _valued(draft: Draft, written: str, flag: Flag, given: list[str], line: int) -> None:
-    """Refuse an empty text where vLLM wants a number, and a value where it wants none."""
+    """Refuse an empty text where vLLM wants a model or a number, and a value where it wants none."""
+    if given == [""] and flag.name == "model":
+        what = f"{written} is empty, and a server needs its model"
+        raise draft.origin.problem(line, what, "set the name that it comes from where pytest runs")
     if given == [""] and flag.type in ("int", "float"):
         fix = "set the name that it comes from where pytest runs"
         raise draft.origin.problem(line, f"{written} is empty, and vLLM wants a number", fix)

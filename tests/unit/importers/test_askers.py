@@ -113,3 +113,39 @@ def test_a_table_in_a_list_of_variables() -> None:
         imported(
             "services: {a: {image: vllm/vllm-openai:v0.32.0, environment: [{A: 1}], command: [--model, a]}}"
         )
+
+
+CLIENT = """services:
+  llm:
+    image: vllm/vllm-openai:v0.32.0
+    environment: {{VLLM_API_KEY: "k-12345678901234567890"}}
+    command: --model org/a {args}
+  ui:
+    image: ui
+    environment:
+      OPENAI_BASE_URL: http://llm:8000/v1
+      OPENAI_MODEL: {model}
+      OPENAI_API_KEY: {key}
+      {more}
+"""
+
+
+def _client(model: str = "org/a", key: str = "sk-mine-1234567", args: str = "", more: str = "") -> list[str]:
+    notes = imported(CLIENT.format(model=model, key=key, args=args, more=more)).notes
+    return [one for one in notes if " ui " in one and "not carried" not in one]
+
+
+def test_a_neighbour_that_asks_for_an_unknown_name() -> None:
+    """By a variable that only names what a client asks for, where it asks this server alone."""
+    assert _client() == []
+    assert "ui asks for the model a (OPENAI_MODEL), and the server answers to org/a" in _client("a")[0]
+    assert _client("a", args="--served-model-name b a") == []
+    assert _client("openai/a", args="--served-model-name a") == []
+    assert _client("sql", args="--enable-lora --lora-modules sql=org/sql") == []
+    assert _client("a", more="EMBED_URL: http://embed:8000/v1") == []
+
+
+def test_a_neighbour_without_the_key() -> None:
+    """A word that stands for no key, where the server asks for one."""
+    assert "sends 'EMPTY' as its key (OPENAI_API_KEY)" in _client(key="EMPTY")[0]
+    assert _client(key="sk-other-12345678901234567890") == []

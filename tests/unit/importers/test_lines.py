@@ -171,7 +171,8 @@ def test_production_of_a_run_line() -> None:
     assert (deployment.ports, deployment.restart) == (["127.0.0.1:1:8000"], "on-failure:3")
     assert (deployment.security_opt, deployment.remove) == (["label=disable"], False)
     assert found.profile.name == "x"
-    assert found.notes == ("the text:1: --memory 64g is not carried over",)
+    assert found.notes == ()
+    assert found.profile.deployment.memory == 64 * 1024**3
 
 
 @pytest.mark.parametrize("key", ["sk-abcdefgh123", "my-own-key"])

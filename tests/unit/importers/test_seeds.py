@@ -113,8 +113,10 @@ def test_notes_name_what_was_left_behind() -> None:
 
     assert notes == [
         (
-            "spark-qwen35.sh:7: a shell ends the command at the comment or blank behind the backslash; "
-            "what follows is read as meant"
+            "spark-qwen35.sh:7: as it stands, it is another command: a shell ends the command "
+            "at the comment or blank behind the backslash: the program gets a blank as an argument "
+            "and ends on it, and never sees --gpu-memory-utilization --enable-prefix-caching "
+            "--reasoning-parser --enable-auto-tool-choice …; it is read as meant, mend it before it is used"
         ),
         f"rtx5090-qwq-awq.sh:4: {said}",
         (

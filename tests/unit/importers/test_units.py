@@ -145,13 +145,13 @@ def test_a_manifest() -> None:
         "HUGGING_FACE_HUB_TOKEN": Secret(from_env="HF_TOKEN"),
     }
     assert (deployment.name, deployment.kind, deployment.replicas) == ("qwen", "kubernetes", 2)
+    assert deployment.memory == 64 * 1024**3
     said = "\n".join(found.notes)
     for text in (
         "2: Service vllm is not carried over",
         "14: the container proxy is not carried over",
         "14: nodeSelector is not carried over",
         "29: POD, whose value the cluster fills in, is not carried over",
-        "33: resources.limits.memory is not carried over",
         "34: the readinessProbe (/health is asked anyway) is not carried over",
         "38: the claim weights became a volume of that name",
         "39: the volume at /config is not carried over",
