@@ -55,6 +55,7 @@ class ContainerReader:
             self._source(source)
         for entry in node.get("env").items:
             self._variable(entry)
+        self._group()
         self._start()
         self._gpus()
         self._volumes()
@@ -80,6 +81,22 @@ class ContainerReader:
                 self.draft.set("ipc", "host", node.line)
             else:
                 self.draft.deployment["network"] = "host"
+
+    def _group(self) -> None:
+        """What a LeaderWorkerSet tells each of its pods; the first of a group is the one that serves."""
+        for table in self.place.above:
+            size = table.get("size").text
+            if not (table.get("workerTemplate") and size.isdigit()):
+                continue
+            worker = "workerTemplate" in self.place.path and bool(table.get("leaderTemplate"))
+            name = self.place.owner.get("metadata", "name").text or "leader"
+            told = {
+                "GROUP_SIZE": size,
+                "WORKER_INDEX": str(int(worker)),
+                "LEADER_ADDRESS": f"{name}-0.{name}",
+            }
+            for key, value in told.items():
+                self.names.values.setdefault(f"LWS_{key}", value)
 
     def _start(self) -> None:
         """Command and arguments: the cluster fills in $(NAME), a shell in them sees the container's own."""

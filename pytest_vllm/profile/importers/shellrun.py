@@ -252,11 +252,14 @@ class Run(Branches, BuiltIns):
             value = one.children[2] if len(one.children) > 2 else None
             given = Value() if value is None else expander.text(value, secret=secret_name(name))
             prefix.env[name] = (given, self.script.line(one))
+        replaces = bool(words) and words[0][0].text == "exec"
         words, more = stripped(words)
         prefix = prefix.and_(more)
         if not words:
             return
         self._started(node, words, prefix)
+        if replaces and not self._where:  # the shell is no more; where it hangs on a branch, both ways count
+            self.state.replaced = True
 
     def _started(self, node: Node, words: list[tuple[Value, int]], prefix: Prefix) -> None:
         name, line = words[0][0].text, self.script.line(node)
@@ -267,6 +270,8 @@ class Run(Branches, BuiltIns):
             self._call(name, tuple(value for value, _ in words[1:]), script, body)
         elif built_in is not None:
             built_in(node, words)
+        elif self.state.replaced:
+            self.idle.append((line, "what is never reached, behind `exec`"))
         elif starts([value.text for value, _ in words]):
             said = (*self.state.dropped, *((Remark(line, NO_ARGUMENTS),) if self.state.asked else ()))
             words = [(words[0][0] + self._inherited, words[0][1]), *words[1:]]

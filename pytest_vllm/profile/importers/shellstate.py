@@ -43,6 +43,7 @@ class State:
         everything: whether assignments are exported (`set -a`).
         ended: whether the script, or the function that is followed, has ended.
         exited: whether it was `exit`, which ends what called a function, too.
+        replaced: whether `exec` has put a program in the place of the shell, whatever holds.
         dropped: said of whole words that were left out because their name is not set.
         asked: whether the script used its own arguments, of which there are none.
         asides: said of arrays that are empty in one arm of a branch, and of variables exported in one.
@@ -63,6 +64,7 @@ class State:
     everything: bool = False
     ended: bool = False
     exited: bool = False
+    replaced: bool = False
     dropped: list[Remark] = field(default_factory=list)
     asked: bool = False
     asides: list[Remark] = field(default_factory=list)
