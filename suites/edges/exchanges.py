@@ -221,3 +221,51 @@ def edges_parts(server: Server) -> Request:
 def edges_parts_count(server: Server) -> Request:
     """Its tokens."""
     return server.post("/tokenize", {"messages": PARTS}, expect=None)
+
+
+#: Longer than what fits into a few events: a call's argument, and the tokens that it may take.
+PAGE = " ".join(f"{at:02}: heron {at * 37 % 97}, stork {at * 53 % 89};" for at in range(12))
+WRITER = "write_page"
+ROOM, ROOM_TO_THINK = 420, 1024
+
+
+@exchange("edges.long-call")
+def edges_long_call(server: Server, edge_route: Case, tools_thinking_off: Recording) -> Request:
+    """A stream for which a call with one long text is due."""
+    _able(server, edge_route.id)
+    only_if(server.can("tools.required") and server.can("stream"), "the server makes no such calls")
+    path, switched = edge_route["path"], tools_thinking_off.status == 200
+    calm = server.can("reasoning") and switched and server.takes(path, "chat_template_kwargs")
+    room = ROOM_TO_THINK if server.can("reasoning") and not calm else ROOM
+    given = {
+        "type": "object",
+        "properties": {"page": {"type": "string", "const": PAGE}},
+        "required": ["page"],
+    }
+    asked = [{"role": "user", "content": f"Call {WRITER}."}]
+    function = {"name": WRITER, "description": "Writes a page.", "parameters": given}
+    messages_tool = {"name": WRITER, "description": "Writes a page.", "input_schema": given}
+    bodies: dict[str, dict[str, Any]] = {
+        CHAT: {
+            "messages": asked,
+            "tools": [{"type": "function", "function": function}],
+            "tool_choice": "required",
+            "max_tokens": room,
+        },
+        RESPONSES: {
+            "input": asked,
+            "store": False,
+            "tools": [{"type": "function", **function}],
+            "tool_choice": "required",
+            "max_output_tokens": room,
+        },
+        MESSAGES: {
+            "messages": asked,
+            "tools": [messages_tool],
+            "tool_choice": {"type": "any"},
+            "max_tokens": room,
+        },
+    }
+    shared: dict[str, Any] = {"temperature": 0, "stream": True}
+    shared |= {"chat_template_kwargs": {"enable_thinking": False}} if calm else {}
+    return server.post(path, {**bodies[path], **shared}, expect=None)

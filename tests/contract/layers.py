@@ -109,6 +109,7 @@ BETWEEN_SUITES: dict[str, tuple[str, ...]] = dict.fromkeys(
             "cache",
             "completions",
             "crowd",
+            "edges",
             "explore",
             "logprobs",
             "messages",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.calls import turns
 from pytest_vllm.sim.defects.choose import asks, in_choices
 from pytest_vllm.sim.defects.registry import add
 from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES, only
 
+if TYPE_CHECKING:
+    from pytest_vllm.sim.api.events import Event
+    from pytest_vllm.sim.api.reply import Exchange
+
 Json = dict[str, Any]
+#: Letters of a call's arguments that are short.
+LONG = 200
 PENALTIES = ("presence_penalty", "frequency_penalty")
 
 
@@ -167,4 +173,27 @@ in_choices(
     _no_reason,
     asks("stop_token_ids"),
     catches=["edges.zero.stops"],
+)
+
+
+def _short(events: list[Event], exchange: Exchange) -> list[Event]:
+    """What is left of a stream that loses pieces of arguments behind the first few."""
+    del exchange
+    kept, size = [], 0
+    for event in events:
+        data = event.data if isinstance(event.data, dict) else {}
+        delta = data.get("delta")
+        if isinstance(delta, dict) and delta.get("type") == "input_json_delta":
+            size += len(delta.get("partial_json") or "")
+        if size > LONG and isinstance(delta, dict) and delta.get("type") == "input_json_delta":
+            continue
+        kept.append(event)
+    return kept
+
+
+add(
+    "edges.long-call-cut",
+    "Of a call's arguments the first two hundred letters are streamed.",
+    {"events": only((MESSAGES,), _short)},
+    catches=["edges.long-call"],
 )
