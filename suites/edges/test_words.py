@@ -41,7 +41,7 @@ def test_text(edges_text: Recording, edges_text_count: Recording) -> None:
 def test_words(
     vllm_server: Server, edge_route: Case, edges_words: Recording, edges_words_count: Recording
 ) -> None:
-    """Blanks around a message and rare letters within it reach the model, over each route."""
+    """Blanks around a message and rare letters in it reach the model over each route."""
     only_if(vllm_server.templated, "this model's conversations are not rendered by a chat template")
     used, right = billed(edges_words), counted(edges_words_count)
 
@@ -62,7 +62,7 @@ def test_last_turn(edge_route: Case, edges_asked: Recording, edges_begun: Record
 def test_values(
     vllm_server: Server, edge_route: Case, edges_called: Recording, edges_called_count: Recording
 ) -> None:
-    """Zeros, nulls, empty texts and long numbers of an earlier call reach the model, over each route."""
+    """Zeros, nulls and long numbers of a call reach the model, over each route."""
     only_if(vllm_server.templated, "this model's conversations are not rendered by a chat template")
     used, right = billed(edges_called), counted(edges_called_count)
 

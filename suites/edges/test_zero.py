@@ -28,7 +28,7 @@ def _ids(answer: Recording) -> list[int] | None:
 
 @check("edges.zero.token", MUST, spec=VLLM, needs=["completions"])
 def test_token(vllm_server: Server, edges_zeros: Recording) -> None:
-    """The token zero is read in a prompt, and is what an answer is made of that has no other."""
+    """The token zero is read in a prompt, and makes an answer that has no other."""
     only_if(not vllm_server.drafts, "where tokens are drafted some versions do not keep them from an answer")
     usage, ids = _taken(edges_zeros)["usage"], _ids(edges_zeros)
     sent = len(edges_zeros.request.json["prompt"])
@@ -120,7 +120,7 @@ def test_reward(completions_pair: Recording, rewarded: Case, edges_rewarded: Rec
     exchanges=["edges.penalised-chat["],
 )
 def test_penalty_chat(vllm_recordings: Recordings) -> None:
-    """Over chat a frequency penalty breaks a repetition, and one below nothing does not."""
+    """Over chat a frequency penalty breaks a repetition, one below nothing does not."""
     plain, above, below = (_drawn(vllm_recordings, one) for one in ("none", "above", "below"))
     only_if(
         len(set(plain)) == 1 and len(plain) > 1, f"without a penalty the answer is no repetition: {plain}"

@@ -109,7 +109,6 @@ BETWEEN_SUITES: dict[str, tuple[str, ...]] = dict.fromkeys(
             "cache",
             "completions",
             "crowd",
-            "edges",
             "explore",
             "logprobs",
             "messages",
