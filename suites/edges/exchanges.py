@@ -42,6 +42,7 @@ ROUTES = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 edge_route = cases("edge_route", [{"id": name, "path": path} for name, path in ROUTES.items()])
 stopping_route = cases("stopping_route", [{"id": "chat"}, {"id": "completions"}])
 zero_bias = cases("zero_bias", [{"id": "toward", "bias": 100}, {"id": "against", "bias": -100}])
+chat_bias = cases("chat_bias", [{"id": "first", "at": 0}, {"id": "second", "at": 1}])
 edge_seed = cases("edge_seed", [{"id": "first"}, {"id": "again"}])
 PENALTIES: list[dict[str, Any]] = [
     {"id": "frequency", "set": {"frequency_penalty": -2.0}},
@@ -197,6 +198,36 @@ def edges_penalised_chat(
     pair = [tokenize_word.ok["tokens"][-1], tokenize_other_word.ok["tokens"][-1]]
     only = {"allowed_token_ids": pair, "max_tokens": 24, "logprobs": True, **PLAIN, **chat_penalty["set"]}
     return server.chat("Say hello hello hello hello.", expect=None, **only)
+
+
+@exchange("edges.biased-chat")
+def edges_biased_chat(
+    server: Server, chat_bias: Case, tokenize_word: Recording, tokenize_other_word: Recording
+) -> Request:
+    """A chat answer of two tokens, with a bias against one of them; drafting servers may refuse it."""
+    only_if(server.templated, "what a chat of this model may hold is its format's")
+    pair = [tokenize_word.ok["tokens"][-1], tokenize_other_word.ok["tokens"][-1]]
+    against: dict[str, Any] = {"allowed_token_ids": pair, "logit_bias": {str(pair[chat_bias["at"]]): -100}}
+    ids = server.taken(CHAT, return_token_ids=True)
+    return server.chat("Say hello.", expect=None, ignore_eos=True, max_tokens=3, **against, **ids)
+
+
+@exchange("edges.barred-chat")
+def edges_barred_chat(
+    server: Server,
+    tokenize_word: Recording,
+    tokenize_other_word: Recording,
+    completions_pair: Recording,
+    tokenize_repeated: Recording,
+) -> Request:
+    """A chat answer of two tokens, one of which is a bad word; drafting servers may refuse it."""
+    only_if(server.templated, "what a chat of this model may hold is its format's")
+    pair = [tokenize_word.ok["tokens"][-1], tokenize_other_word.ok["tokens"][-1]]
+    word, spelt = completions_pair.ok["choices"][0]["logprobs"]["tokens"][0], tokenize_repeated.ok["tokens"]
+    only_if(len(spelt) == 1 and spelt[0] in pair, f"{word!r} by itself is other tokens")
+    only: dict[str, Any] = {"allowed_token_ids": pair, "bad_words": [word], **PLAIN}
+    ids = server.taken(CHAT, return_token_ids=True)
+    return server.chat("Say hello.", expect=None, ignore_eos=True, max_tokens=3, **only, **ids)
 
 
 #: A conversation in which each turn has two parts.

@@ -134,3 +134,24 @@ def test_penalty_chat(vllm_recordings: Recordings) -> None:
 def _drawn(recordings: Recordings, name: str) -> list[str]:
     body = _taken(recordings.get(f"edges.penalised-chat[{name}]"))
     return [row["token"] for row in (body["choices"][0].get("logprobs") or {}).get("content") or ()]
+
+
+@check("edges.chat.biased", MUST, spec=f"{CREATE}#logit_bias", needs=["chat", "tokenize"])
+def test_biased_chat(vllm_server: Server, chat_bias: Case, edges_biased_chat: Recording) -> None:
+    """Over chat no token is drawn that a bias of -100 is against."""
+    only_if(not vllm_server.drafts, "where tokens are drafted some versions do not keep them from an answer")
+    ids, asked = _ids(edges_biased_chat), edges_biased_chat.request.json
+    only_if(ids is not None and len(set(asked["allowed_token_ids"])) == 2, "no two tokens are told apart")
+    against = asked["allowed_token_ids"][chat_bias["at"]]
+
+    assert against not in (ids or ()), f"the bias is against {against}, the answer's tokens are {ids}"
+
+
+@check("edges.chat.barred", MUST, spec="fault:vllm-project/vllm/pull/31908", needs=["chat", "tokenize"])
+def test_barred_chat(vllm_server: Server, edges_barred_chat: Recording, tokenize_repeated: Recording) -> None:
+    """Over chat a bad word is not drawn."""
+    only_if(not vllm_server.drafts, "where tokens are drafted some versions do not keep them from an answer")
+    ids, barred = _ids(edges_barred_chat), tokenize_repeated.ok["tokens"]
+    only_if(ids is not None, "this version gives no ids of tokens")
+
+    assert barred[0] not in (ids or ()), f"the bad word is {barred[0]}, the answer's tokens are {ids}"

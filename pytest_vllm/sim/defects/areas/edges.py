@@ -197,3 +197,24 @@ add(
     {"events": only((MESSAGES,), _short)},
     catches=["edges.long-call"],
 )
+
+
+def _favours(body: Json) -> None:
+    if isinstance(body.get("logit_bias"), dict):
+        body["logit_bias"] = {name: bias for name, bias in body["logit_bias"].items() if bias > 0}
+
+
+def _no_bad_words(body: Json) -> None:
+    body.pop("bad_words", None)
+
+
+_reads(
+    "edges.chat-bias-against-lost",
+    "Over chat a bias against a token is lost.",
+    (CHAT,),
+    _favours,
+    "edges.chat.biased",
+)
+_reads(
+    "edges.chat-bad-words-lost", "Over chat bad words are lost.", (CHAT,), _no_bad_words, "edges.chat.barred"
+)
