@@ -300,3 +300,35 @@ def edges_long_call(server: Server, edge_route: Case, tools_thinking_off: Record
     shared: dict[str, Any] = {"temperature": 0, "stream": True}
     shared |= {"chat_template_kwargs": {"enable_thinking": False}} if calm else {}
     return server.post(path, {**bodies[path], **shared}, expect=None)
+
+
+#: Tokens of a story: at such a temperature no two of so many are drawn alike.
+STORY = 10
+narrow_route = cases(
+    "narrow_route",
+    [
+        {"id": "responses", "path": RESPONSES, "limit": "max_output_tokens", "said": "input"},
+        {"id": "messages", "path": MESSAGES, "limit": "max_tokens", "said": "messages"},
+    ],
+)
+narrow_draw = cases("narrow_draw", [{"id": name} for name in ("first", "second", "third")])
+
+
+@exchange("edges.narrowed")
+def edges_narrowed(server: Server, narrow_route: Case, narrow_draw: Case) -> Request:
+    """A hot draw from the likeliest token alone, three times: both routes list no candidates."""
+    del narrow_draw
+    _able(server, narrow_route.id)
+    path = narrow_route["path"]
+    only_if(server.takes(path, "top_k"), f"vLLM {server.version} reads no top_k on {path}")
+    turns = [{"role": "user", "content": "Tell me a story."}]
+    body = {narrow_route["said"]: turns, narrow_route["limit"]: STORY, "temperature": 1.0, "top_k": 1}
+    return server.post(path, body, expect=None)
+
+
+@exchange("edges.seeded-two", alone=True)
+def edges_seeded_two(server: Server, edge_seed: Case) -> Request:
+    """Two choices that are drawn with one seed."""
+    del edge_seed
+    drawn: dict[str, Any] = {"n": 2, "seed": 23, "logprobs": 0, **HOT}
+    return server.completion(FAVOURITE, max_tokens=4, ignore_eos=True, **drawn)

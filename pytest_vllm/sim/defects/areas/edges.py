@@ -218,3 +218,29 @@ _reads(
 _reads(
     "edges.chat-bad-words-lost", "Over chat bad words are lost.", (CHAT,), _no_bad_words, "edges.chat.barred"
 )
+
+
+def _no_top_k(body: Json) -> None:
+    body.pop("top_k", None)
+
+
+def _seed_of_one(body: Json) -> None:
+    if (body.get("n") or 1) > 1:
+        body.pop("seed", None)
+
+
+for _path in (RESPONSES, MESSAGES):
+    _reads(
+        f"edges.top-k-lost-{_path.rpartition('/')[2]}",
+        f"`top_k` is ignored on {_path}.",
+        (_path,),
+        _no_top_k,
+        "edges.narrowed",
+    )
+_reads(
+    "edges.seed-of-one",
+    "Of several choices none is drawn with the seed.",
+    (COMPLETIONS,),
+    _seed_of_one,
+    "edges.seeded-two",
+)
