@@ -258,7 +258,7 @@ def vision_pair_over(server: Server, other_route: Case) -> Request:
     more = {**calm(server), "temperature": 0}
     if other_route.id == "responses":
         parts = [{"type": "input_image", "image_url": url, "detail": "auto"} for url in urls]
-        content = [{"type": "input_text", "text": QUESTION}, *parts]
+        content: list[dict[str, Any]] = [{"type": "input_text", "text": QUESTION}, *parts]
         said = {"input": [{"role": "user", "content": content}], "max_output_tokens": 1, "store": False}
         return server.post("/v1/responses", {**said, **more}, expect=None)
     sources = [{"type": "base64", "media_type": "image/png", "data": url.partition(",")[2]} for url in urls]
