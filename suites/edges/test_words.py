@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_vllm import MUST, Case, Recording, Server, check, only_if
+from pytest_vllm import MUST, Case, Recording, Server, check, need, only_if
 
 from .exchanges import BEGUN
 
@@ -20,7 +20,9 @@ def billed(answer: Recording) -> int:
     only_if(answer.status not in (400, 404, 422, 501), f"refused: {answer.text[:120]}")
     usage = answer.ok["usage"]
     cached = (usage.get("cache_read_input_tokens") or 0) + (usage.get("cache_creation_input_tokens") or 0)
-    return int(next(usage[name] for name in READ if name in usage)) + cached
+    found = [usage[name] for name in READ if name in usage]
+    need(found, f"{answer.key} counts no tokens of its prompt")
+    return int(found[0]) + cached
 
 
 def counted(answer: Recording) -> int:
