@@ -214,7 +214,7 @@ def _unbilled(events: list[Event], exchange: Exchange) -> list[Event]:
     del exchange
     for event in events:
         response = event.data.get("response") if isinstance(event.data, dict) else None
-        if isinstance(response, dict) and response.get("status") in ("completed", "incomplete"):
+        if isinstance(response, dict) and response.get("status") == "completed":
             response["usage"] = None
     return events
 
