@@ -210,7 +210,7 @@ def last_not_counted(events: list[Event], exchange: Exchange) -> list[Event]:
     return events
 
 
-def _unbilled(events: list[Event], exchange: Exchange) -> list[Event]:
+def _response_unbilled(events: list[Event], exchange: Exchange) -> list[Event]:
     del exchange
     for event in events:
         response = event.data.get("response") if isinstance(event.data, dict) else None
@@ -222,6 +222,6 @@ def _unbilled(events: list[Event], exchange: Exchange) -> list[Event]:
 add(
     "usage.response-stream-unbilled",
     "A streamed response ends without what it cost.",
-    {"events": only((RESPONSES,), _unbilled)},
+    {"events": only((RESPONSES,), _response_unbilled)},
     catches=["usage.every.told"],
 )
