@@ -220,7 +220,7 @@ SIGNS_OF_LIFE = ("health.generates", "profile.server.stays-up")
 OF_LOADS = ("memory", "performance", "throughput", "soak")
 #: What looks at every answer, or asks for a bit of everything: a fault of any area shows in them, too.
 OF_EVERYTHING, EVERY_ANSWER = (
-    ("sizes", "pairs", "oracle", "crowd", "spelling"),
+    ("sizes", "pairs", "oracle", "crowd", "spelling", "edges"),
     ("answers.whole", "answers.complete"),
 )
 #: Within the id of a check that holds every answer to what its area is about.

@@ -125,6 +125,13 @@ def embeddings_ids(server: Server, embeddings_tokens: Recording) -> Request:
     return embed(server, embeddings_tokens.ok["tokens"])
 
 
+@exchange("embeddings.id-batch")
+def embeddings_id_batch(server: Server, embeddings_tokens: Recording) -> Request:
+    """Two texts as their token ids: the same, and twice over."""
+    ids = embeddings_tokens.ok["tokens"]
+    return embed(server, [ids, ids * 2], expect=None)
+
+
 @exchange("embeddings.brim")
 def embeddings_brim(server: Server, embeddings_tokens: Recording) -> Request:
     """A text that fills the context to its last token, where that is cheap."""

@@ -7,6 +7,8 @@ STOP_TOKEN = 1100
 #: Tokens of a prompt that shows in the cache's usage, and of its answer; events after which that is left, and
 #: on a machine that takes a thousandth of a second for each.
 BUSY, EVENTS, QUICK = 1000, 60, 600
+#: Prompts at once, and how many events they bring while one of them brings as many as that.
+SEVERAL = 6
 busy_scrape = cases("busy_scrape", [{"id": name} for name in ("first", "second", "third")])
 #: More tokens than a GPU's usual cache block of 16 holds.
 PROMPT = " ".join(str(number) for number in range(100, 130))
@@ -87,4 +89,27 @@ def metrics_busy_first(server: Server) -> Request:
 def metrics_busy_scrape(server: Server, busy_scrape: Case, metrics_busy_first: Recording) -> Request:
     """The metrics while the stream goes on."""
     del busy_scrape, metrics_busy_first
+    return server.get("/metrics")
+
+
+@exchange("metrics.several", crowd="several")
+def metrics_several(server: Server) -> Request:
+    """Six streams in one; their client leaves once it has seen enough."""
+    prompts = [f"Bird {at}:" for at in range(SEVERAL)]
+    most = min(BUSY, (server.max_model_len or 4096) // 3)
+    body = server.completion(prompts, max_tokens=most, ignore_eos=True, stream=True)
+    events = (QUICK if server.simulated else EVENTS) * SEVERAL
+    return Request(body.method, body.path, json=body.json, abort_after=events)
+
+
+@exchange("metrics.several-first", crowd="several")
+def metrics_several_first(server: Server) -> Request:
+    """Some tokens for a request beside them."""
+    return server.completion("Hello", max_tokens=16, ignore_eos=True)
+
+
+@exchange("metrics.several-scrape", crowd="several")
+def metrics_several_scrape(server: Server, busy_scrape: Case, metrics_several_first: Recording) -> Request:
+    """The metrics while they go on."""
+    del busy_scrape, metrics_several_first
     return server.get("/metrics")

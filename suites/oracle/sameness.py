@@ -85,5 +85,13 @@ def end(one: Answer) -> tuple[tuple[tuple[str, ...], ...], int]:
 
 
 def words(choice: Choice) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """What a choice says: its text and its calls."""
-    return choice.text, choice.calls
+    """What a choice says: its text and its calls, however their arguments are spaced."""
+    return choice.text, tuple((name, _spaced(arguments)) for name, arguments in choice.calls)
+
+
+def _spaced(arguments: str) -> str:
+    """Arguments with the blanks that JSON usually has: a parser writes them anew, or streams the model's."""
+    try:
+        return json.dumps(json.loads(arguments), ensure_ascii=False)
+    except ValueError:
+        return arguments

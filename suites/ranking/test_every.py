@@ -19,10 +19,12 @@ ROUTES = ("/score", "/v1/score", "/rerank", "/v1/rerank", "/v2/rerank", "/classi
 @check("ranking.every.billed", MUST, spec="vllm:serving/openai_compatible_server/", exchanges=["*"])
 def test_billed(vllm_recordings: Recordings) -> None:
     """Every answer that scores, ranks, classifies or embeds is billed tokens."""
-    told = [(one.key, usage) for one in vllm_recordings.of("") if (usage := _usage(one)) is not None]
-    only_if(told, "no answer of such a route has a usage")
-    observe("answers", len(told))
-    wrong = [
+    answered = [one for one in vllm_recordings.of("") if _answers(one)]
+    only_if(answered, "nothing was asked of such a route")
+    told = [(one.key, usage) for one in answered if (usage := _usage(one)) is not None]
+    observe("answers", len(answered))
+    wrong = [f"{one.key}: no usage" for one in answered if _usage(one) is None]
+    wrong += [
         f"{key}: {usage}" for key, usage in told if not usage.get("total_tokens", usage.get("prompt_tokens"))
     ]
     wrong += [
@@ -112,8 +114,12 @@ def _told(row: dict[str, Any]) -> bool:
     return isinstance(row.get("document"), dict) and isinstance(row["document"].get("text"), str)
 
 
+def _answers(one: Recording) -> bool:
+    """Whether this is an object that scores, ranks, classifies or embeds."""
+    asked = one.request.path in ROUTES and one.status == 200 and not one.failure
+    return asked and isinstance(one.json, dict) and "error" not in one.json
+
+
 def _usage(one: Recording) -> dict[str, Any] | None:
-    if one.request.path not in ROUTES or one.status != 200 or one.failure or not isinstance(one.json, dict):
-        return None
     usage = one.json.get("usage")
     return usage if isinstance(usage, dict) else None

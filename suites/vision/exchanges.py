@@ -245,3 +245,23 @@ def vision_after_tokenized(server: Server, vision_tokenized: Recording) -> Reque
     """The same question, once its tokens were asked for."""
     del vision_tokenized
     return shown(server, picture(70, 70))
+
+
+other_route = cases("other_route", [{"id": "responses"}, {"id": "messages"}])
+
+
+@exchange("vision.pair-over")
+def vision_pair_over(server: Server, other_route: Case) -> Request:
+    """The question with two pictures over another route, which may take none."""
+    only_if(server.can(other_route.id), f"the server has no {other_route.id}")
+    urls = [picture(SIDE, SIDE, COLOURS[name]) for name in ("blue", "red")]
+    more = {**calm(server), "temperature": 0}
+    if other_route.id == "responses":
+        parts = [{"type": "input_image", "image_url": url, "detail": "auto"} for url in urls]
+        content: list[dict[str, Any]] = [{"type": "input_text", "text": QUESTION}, *parts]
+        said = {"input": [{"role": "user", "content": content}], "max_output_tokens": 1, "store": False}
+        return server.post("/v1/responses", {**said, **more}, expect=None)
+    sources = [{"type": "base64", "media_type": "image/png", "data": url.partition(",")[2]} for url in urls]
+    content = [{"type": "text", "text": QUESTION}, *({"type": "image", "source": one} for one in sources)]
+    said = {"messages": [{"role": "user", "content": content}], "max_tokens": 1}
+    return server.post("/v1/messages", {**said, **more}, expect=None)

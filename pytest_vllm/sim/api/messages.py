@@ -141,13 +141,15 @@ def _append(turns: list[Body], message: Body) -> None:
         turns.append({"role": message["role"], "content": message["content"]})
         return
     blocks = message["content"]
-    if any(block["type"] == "image" for block in blocks):
-        turns.append({"role": message["role"], "content": [{"type": "image_url"}]})
     turns += [
         {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": _result(block)}
         for block in blocks
         if block["type"] == "tool_result"
     ]
+    if any(block["type"] == "image" for block in blocks):
+        shown = [_part(block) for block in blocks if block["type"] in ("text", "image")]
+        turns.append({"role": message["role"], "content": shown})
+        return
     texts = [block.get("text") or "" for block in blocks if block["type"] == "text"]
     thoughts = [block.get("thinking") or "" for block in blocks if block["type"] == "thinking"]
     calls = [_used(block) for block in blocks if block["type"] == "tool_use"]
@@ -158,6 +160,15 @@ def _append(turns: list[Body], message: Body) -> None:
         if thoughts:
             turn["reasoning"] = "".join(thoughts)
         turns.append(turn)
+
+
+def _part(block: Body) -> Body:
+    """A picture or a text beside one, as chat has it."""
+    if block["type"] == "text":
+        return {"type": "text", "text": block.get("text") or ""}
+    source = block.get("source") or {}
+    coded = f"data:{source.get('media_type')};base64,{source.get('data')}"
+    return {"type": "image_url", "image_url": {"url": source.get("url") or coded}}
 
 
 def _used(block: Body) -> Body:

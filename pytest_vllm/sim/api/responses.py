@@ -197,11 +197,17 @@ def _turn(turns: list[Body], part: str = "") -> Body:
 
 def _text(content: Any) -> Any:
     if isinstance(content, list):
-        for part in content:
-            if part.get("type") == "input_image":
-                return [{"type": "image_url"}]
+        if any(part.get("type") == "input_image" for part in content):
+            return [_part(part) for part in content]
         return "".join(part.get("text") or part.get("refusal") or "" for part in content)
     return content
+
+
+def _part(part: Body) -> Body:
+    """A part beside a picture, or the picture itself, as chat has it."""
+    if part.get("type") == "input_image":
+        return {"type": "image_url", "image_url": {"url": part.get("image_url")}}
+    return {"type": "text", "text": part.get("text") or part.get("refusal") or ""}
 
 
 def finish(server: Server, made: Body, answer: Body) -> Body:

@@ -339,3 +339,35 @@ _replies(
     _unequal_scores,
     catches=["embeddings.rerank.answered", "embeddings.score.unequal", "ranking.answered"],
 )
+
+
+def _shorter(body: Any, path: str) -> Any:
+    del path
+    given = body.get("input") if isinstance(body, dict) else None
+    if isinstance(given, list) and given and isinstance(given[0], list):
+        body["input"] = [ids[:-1] or ids for ids in given]
+    return body
+
+
+def _turned(body: Any, path: str) -> Any:
+    del path
+    given = body.get("input") if isinstance(body, dict) else None
+    if isinstance(given, list) and given and isinstance(given[0], list):
+        body["input"] = [ids[::-1] for ids in given]
+    return body
+
+
+add(
+    "embeddings.ids-shorter",
+    "Of several texts that are given as ids the last token is lost.",
+    {"body": only(("/v1/embeddings",), _shorter)},
+    profile="sim-embed",
+    catches=["embeddings.id-batch.counted"],
+)
+add(
+    "embeddings.ids-turned",
+    "Several texts that are given as ids are read backwards.",
+    {"body": only(("/v1/embeddings",), _turned)},
+    profile="sim-embed",
+    catches=["embeddings.id-batch.same"],
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm.sim.defects.make import metric
 from pytest_vllm.sim.defects.registry import add, defect
 from pytest_vllm.sim.defects.scope import COMPLETIONS, only
 
@@ -104,3 +105,12 @@ def gauge_per_process(text: str, engine: Any) -> str:
     return line.sub(
         r'vllm:kv_cache_usage_perc{\1,pid="271"} \2\nvllm:kv_cache_usage_perc{\1,pid="272"} 0.0', text
     )
+
+
+metric(
+    "metrics.running-once",
+    "However many requests run, one is told.",
+    "vllm:num_requests_running",
+    lambda value: min(value, 1.0),
+    catches=["metrics.gauges.several"],
+)

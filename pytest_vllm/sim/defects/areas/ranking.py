@@ -247,3 +247,12 @@ add(
     catches=["classify.nothing"],
     **CLASSES,
 )
+
+spoil(
+    "ranking.scores-unbilled",
+    "Scores come without a usage.",
+    ("/score", "/v1/score"),
+    "usage",
+    profile="sim-rerank",
+    catches=["ranking.every.billed"],
+)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.sim.defects.choose import asks, failure, in_body, refused
 from pytest_vllm.sim.defects.make import spoil
-from pytest_vllm.sim.defects.registry import defect
-from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES
+from pytest_vllm.sim.defects.registry import add, defect
+from pytest_vllm.sim.defects.scope import CHAT, COMPLETIONS, MESSAGES, RESPONSES, only
 
 if TYPE_CHECKING:
     from pytest_vllm.sim.api.events import Event
@@ -208,3 +208,20 @@ def last_not_counted(events: list[Event], exchange: Exchange) -> list[Event]:
             usage["completion_tokens"] -= 1
             usage["total_tokens"] -= 1
     return events
+
+
+def _response_unbilled(events: list[Event], exchange: Exchange) -> list[Event]:
+    del exchange
+    for event in events:
+        response = event.data.get("response") if isinstance(event.data, dict) else None
+        if isinstance(response, dict) and response.get("status") == "completed":
+            response["usage"] = None
+    return events
+
+
+add(
+    "usage.response-stream-unbilled",
+    "A streamed response ends without what it cost.",
+    {"events": only((RESPONSES,), _response_unbilled)},
+    catches=["usage.every.told"],
+)
