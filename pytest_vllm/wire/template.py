@@ -33,15 +33,21 @@ _KINDS = (
     r"not supported for (?:this model|mistral tokenizers)",
 )
 _WORDS = re.compile("|".join(_KINDS), re.IGNORECASE)
-#: From 0.33 on vLLM refuses what the back end that its engine began with can't do (vllm-project/vllm#43920).
-_ONE = re.compile("only supports one backend per engine", re.IGNORECASE)
+#: A back end that a flag names can't do all that the usual one can; and from 0.33 on vLLM refuses what the
+#: one that its engine began with can't do (vllm-project/vllm#43920).
+_BACKEND = re.compile(
+    r"structured outputs backend does not support|only supports one backend per engine", re.IGNORECASE
+)
 
 
 def refusal(status: int | None, text: str) -> str:
     """Who refused a request that vLLM itself would take, in words; empty where nobody did."""
     if status != 400:
         return ""
-    kinds = {"the model's chat template or tokenizer": _WORDS, "the engine's structured-output backend": _ONE}
+    kinds = {
+        "the model's chat template or tokenizer": _WORDS,
+        "the engine's structured-output backend": _BACKEND,
+    }
     for who, words in kinds.items():
         if found := words.search(text):
             return f"{who} refuses it: {text[max(0, found.start() - 60) : found.end() + 60]}"
