@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_vllm import only_if
+
 from .answers import answer
 from .tools import (
     LONG,
@@ -155,6 +157,7 @@ def used_result(server: Server, switch: Recording, **more: Any) -> Request:
 
 def replayed(server: Server, message: dict[str, Any]) -> Request:
     """The server's own call of the tool without parameters, sent back to it with a result."""
+    only_if(message.get("tool_calls"), "the model made no call that could be sent back")
     sent = {key: message[key] for key in ("role", "content", "tool_calls") if message.get(key) is not None}
     results = [
         {"role": "tool", "tool_call_id": call["id"], "content": "up"} for call in sent.get("tool_calls", [])
