@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from pytest_vllm.launch.guarded import Guarded
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Cause:
     """
 
     id: str
-    pattern: re.Pattern[str]
+    pattern: Guarded
     means: str
     tries: tuple[str, ...]
     symptom: bool
@@ -45,7 +46,7 @@ def causes() -> tuple[Cause, ...]:
     return tuple(
         Cause(
             row["id"],
-            re.compile(row["pattern"]),
+            Guarded(row["pattern"]),
             row["means"],
             tuple(row["try"]),
             row.get("symptom", False),

@@ -15,6 +15,7 @@ from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.launch.phases import STARTED, step_of
 from pytest_vllm.launch.places import Place, fitting, place_of
+from pytest_vllm.launch.remembered import forget
 from pytest_vllm.launch.tracebacks import WRAPPER, is_frame, raised
 from pytest_vllm.launch.words import only_warns
 
@@ -123,7 +124,10 @@ def diagnose(
         hung: whether it runs and its start does not go on; None when that is not known.
         place: where it runs; the next steps are those of that place. Unknown: what the log shows.
     """
-    found, place = _read(lines, ended, hung=hung), place or place_of(lines)
+    try:
+        found, place = _read(lines, ended, hung=hung), place or place_of(lines)
+    finally:
+        forget()
     warnings = tuple(replace(one, tries=fitting(one.tries, place)) for one in found.warnings)
     return replace(found, tries=fitting(found.tries, place), warnings=warnings)
 

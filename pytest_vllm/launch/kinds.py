@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.causes import Cause
+from pytest_vllm.launch.guarded import Guarded
 from pytest_vllm.launch.raiser import PLUGIN, VLLM, raiser
 from pytest_vllm.launch.refusing import REFUSES
+from pytest_vllm.launch.remembered import remembered
 from pytest_vllm.launch.words import Found
 
 if TYPE_CHECKING:
     from pytest_vllm.launch.tracebacks import Raised
 
-_NEVER = re.compile(r"(?!)")
+_NEVER = Guarded(r"(?!)")
 _INNER = 8
 _NOT, _REFUSING = "\\A(?!", {"settings-refused", "lora-does-not-fit"}
 
@@ -50,7 +52,7 @@ class Kind:
     frame: re.Pattern[str] | None
     text: re.Pattern[str] | None
     phase: re.Pattern[str] | None
-    line: re.Pattern[str] | None
+    line: Guarded | None
     hung: re.Pattern[str] | None
     sure: bool
     own: bool | None
@@ -101,10 +103,11 @@ def _kind(row: dict[str, Any]) -> Kind:
         source=row["source"],
         follows=bool(row.get("follows")),
     )
-    error, frame, text, phase, line, hung, asserted = (
+    error, frame, text, phase, hung, asserted = (
         re.compile(row[name], re.MULTILINE) if name in row else None
-        for name in ("error", "frame", "text", "phase", "line", "hung", "asserted")
+        for name in ("error", "frame", "text", "phase", "hung", "asserted")
     )
+    line = Guarded(row["line"], re.MULTILINE) if "line" in row else None
     sure, deep = bool(row.get("sure")), bool(row.get("deep"))
     return Kind(cause, error, frame, text, phase, line, hung, sure, row.get("own"), deep, asserted)
 
@@ -114,6 +117,12 @@ def of_kind(kind: Kind, number: int, line: str) -> Found:
     return Found(kind.cause, number, line, kind.cause.means, kind.cause.tries)
 
 
+@cache
+def _of_lines() -> tuple[tuple[Kind, Guarded], ...]:
+    return tuple((kind, kind.line) for kind in kinds() if kind.line is not None)
+
+
+@remembered
 def line_kind(line: str) -> Kind | None:
     """The first kind that a single line, without its prefix, tells."""
-    return next((kind for kind in kinds() if kind.line is not None and kind.line.search(line)), None)
+    return next((kind for kind, shape in _of_lines() if shape.search(line)), None)

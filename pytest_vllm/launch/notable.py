@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.launch.guarded import Guarded
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -42,7 +44,7 @@ class Row:
     """One row of the table."""
 
     id: str
-    pattern: re.Pattern[str]
+    pattern: Guarded
     means: str
     tries: tuple[str, ...]
     example: str
@@ -56,7 +58,7 @@ def rows() -> tuple[Row, ...]:
     return tuple(
         Row(
             row["id"],
-            re.compile(row["pattern"]),
+            Guarded(row["pattern"]),
             row["means"],
             tuple(row["try"]),
             row["example"],

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_vllm.launch.guarded import Guarded
+from pytest_vllm.launch.remembered import remembered
+
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-_STEPS = [(re.compile(row["pattern"]), row["phase"], row.get("tells", "")) for row in _TABLE["step"]]
-_FACTS = {name: re.compile(pattern) for name, pattern in _TABLE["facts"].items()}
+_STEPS = [(Guarded(row["pattern"]), row["phase"], row.get("tells", "")) for row in _TABLE["step"]]
+_FACTS = {name: Guarded(pattern) for name, pattern in _TABLE["facts"].items()}
 
 #: Phases in the order in which a start goes through them; it never goes back.
 ORDER: tuple[str, ...] = tuple(_TABLE["order"])
@@ -26,6 +29,7 @@ class Step:
     detail: str = ""
 
 
+@remembered
 def step_of(line: str) -> Step | None:
     """What a log line tells about the start; None for most lines."""
     for pattern, phase, detail in _STEPS:

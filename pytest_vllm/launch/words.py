@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.causes import Cause, causes
 from pytest_vllm.launch.logtext import unprefixed
+from pytest_vllm.launch.remembered import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -43,6 +44,7 @@ class Found:
     tries: tuple[str, ...]
 
 
+@remembered
 def only_warns(line: str) -> bool:
     """Whether a line warns of something, and says nothing of a failure."""
     return bool(_WARNING.search(line))
@@ -69,21 +71,27 @@ def cause_in(number: int, text: str) -> Found | None:
 
 def matches(number: int, line: str, *, ran: bool) -> Iterator[Found]:
     """The first cause whose words a line holds, if any; where a server ran, none of what starts one."""
-    for cause in causes():
-        if cause.daemon and ran:
-            continue
-        if match := cause.pattern.search(line):
-            groups = _groups(match)
-            known = _WORD.findall(groups.get("known", ""))
-            near = difflib.get_close_matches(groups.get("value", ""), known, 1)
-            groups["near"] = near[0] if near else ""
-            # a step that hangs on a figure which the line does not give is left out
-            tries = tuple(_filled(one, groups) for one in cause.tries if all(_named(one, groups)))
-            yield Found(cause, number, line, _filled(cause.means, groups), tries)
-            return
+    if first := _first(line, ran=ran):
+        cause, match = first
+        groups = _groups(match)
+        known = _WORD.findall(groups.get("known", ""))
+        near = difflib.get_close_matches(groups.get("value", ""), known, 1)
+        groups["near"] = near[0] if near else ""
+        # a step that hangs on a figure which the line does not give is left out
+        tries = tuple(_filled(one, groups) for one in cause.tries if all(_named(one, groups)))
+        yield Found(cause, number, line, _filled(cause.means, groups), tries)
+        return
     if handed := _HANDS_ON.search(line):
         inner = f"RuntimeError: {line[handed.end() :]}"
         yield from (replace(found, line=line) for found in matches(number, inner, ran=ran))
+
+
+@remembered
+def _first(line: str, *, ran: bool) -> tuple[Cause, re.Match[str]] | None:
+    for cause in causes():
+        if not (cause.daemon and ran) and (match := cause.pattern.search(line)):
+            return cause, match
+    return None
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:
