@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.causes import Cause
-from pytest_vllm.launch.guarded import Guarded
 from pytest_vllm.launch.phases import STARTED, STARTING
 from pytest_vllm.launch.raiser import PLUGIN, PYTHON, VLLM, generated, library, passes, raiser
 from pytest_vllm.launch.refusing import REFUSES
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 #: The row that stands for every library beside vLLM.
 LIBRARY = "fault-in-library"
-_NEVER = Guarded(r"(?!)")
+_NEVER = re.compile(r"(?!)")
 _TAIL = re.compile(r".*/(?:site|dist)-packages/|.*?/(?=vllm/)|.*/(?=[^/]+/[^/]+$)")
 _ENGINE = re.compile(r"Engine|Worker|Ray", re.IGNORECASE)
 _WORKER = re.compile(r"Worker|Ray", re.IGNORECASE)

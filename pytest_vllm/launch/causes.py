@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pytest_vllm.launch.guarded import Guarded
+from pytest_vllm.launch.guarded import Shapes
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Cause:
     """
 
     id: str
-    pattern: Guarded
+    pattern: re.Pattern[str]
     means: str
     tries: tuple[str, ...]
     symptom: bool
@@ -46,7 +47,7 @@ def causes() -> tuple[Cause, ...]:
     return tuple(
         Cause(
             row["id"],
-            Guarded(row["pattern"]),
+            re.compile(row["pattern"]),
             row["means"],
             tuple(row["try"]),
             row.get("symptom", False),
@@ -58,3 +59,10 @@ def causes() -> tuple[Cause, ...]:
         )
         for row in table["cause"]
     )
+
+
+@cache
+def shapes(*, ran: bool) -> tuple[tuple[Cause, ...], Shapes]:
+    """The causes that a line can show, and their patterns; where a server ran, none that a daemon says."""
+    own = tuple(cause for cause in causes() if not (cause.daemon and ran))
+    return own, Shapes(cause.pattern.pattern for cause in own)

@@ -16,7 +16,7 @@ from pytest_vllm.launch.causes import causes
 from pytest_vllm.launch.frontend import without_requests
 from pytest_vllm.launch.handed import by_device
 from pytest_vllm.launch.hangs import where_it_hangs
-from pytest_vllm.launch.kinds import kinds, of_kind
+from pytest_vllm.launch.kinds import kinds, line_kinds, of_kind
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.phrases import by_broken, by_joined, by_mention, by_quotation, kind_of
@@ -296,13 +296,13 @@ def _refused(errors: Sequence[Raised], phase: str) -> Found | None:
 
 def _by_line(lines: Sequence[str]) -> Found | None:
     """A kind that single lines tell, what a program says that raises nothing."""
-    bare = [unprefixed(line) for line in lines]
-    for kind in kinds():
-        if kind.line is not None:
-            number = next((n for n, line in enumerate(bare, 1) if kind.line.search(line)), 0)
-            if number:
-                return of_kind(kind, number, lines[number - 1])
-    return None
+    found = {
+        id(kind): (kind, number)
+        for number, line in reversed(list(enumerate(lines, 1)))
+        for kind in line_kinds(unprefixed(line))
+    }
+    first = next((found[id(kind)] for kind in kinds() if id(kind) in found), None)
+    return of_kind(*first, lines[first[1] - 1]) if first else None
 
 
 _SERVES = re.compile(r'\S+:\d+ - "(?:GET|POST) /\S* HTTP/[\d.]+" \d{3}|Avg generation throughput: [\d.]+')

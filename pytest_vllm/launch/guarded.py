@@ -1,4 +1,4 @@
-"""A pattern that is searched only in lines that hold a word without which it cannot match.
+"""Patterns that are searched only in lines that hold a word without which they cannot match.
 
 A log has many lines and the tables many patterns: to look for a word takes a fraction of what a search takes.
 """
@@ -6,39 +6,69 @@ A log has many lines and the tables many patterns: to look for a word takes a fr
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+from pytest_vllm.launch.remembered import forget, remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 #: What is shorter stands in too many lines, and how much length is worth anything.
-_LEAST, _ENOUGH = 3, 7
+_LEAST, _ENOUGH = 4, 7
+#: Letters by how often a sentence has them, the most frequent first.
+_COMMON = " etaoinshrdlcumwfgypbvk"
+_keys: set[str] = set()
 _GROUP = re.compile(r"\?(?:P<\w+>|P=\w+|<?[=!]|[a-zA-Z-]*:|[a-zA-Z]+|#)")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
 _TIMES = re.compile(r"(?:(?P<none>[*?]|\{0?,\d*\}|\{0[,}])|\+|\{\d+(?:,\d*)?\})[?+]?")
 _LITERAL_ESCAPES = frozenset(r".^$*+?{}[]\|()/-'\"` :=,<>#&~@!%;")
 
 
-class Guarded:
-    """A pattern with the words of which a line has to hold one.
+class Shapes:
+    """Patterns in an order, of which those are searched in a line that can match it.
 
-    Attributes:
-        needs: the words; empty where it can match without any.
-        groupindex: the pattern's named groups.
+    Args:
+        patterns: one for each row of a table.
+        flags: for all of them.
     """
 
-    __slots__ = ("_search", "groupindex", "needs")
+    def __init__(self, patterns: Iterable[str], flags: int = 0) -> None:
+        self._searches: list[Callable[[str], re.Match[str] | None]] = []
+        self._always: list[int] = []
+        self._index: dict[str, list[int]] = {}
+        for n, pattern in enumerate(patterns):
+            self._searches.append(re.compile(pattern, flags).search)
+            words = () if flags & (re.IGNORECASE | re.VERBOSE) else needed(pattern)
+            self._always += () if words else (n,)
+            for key in {_key(word) for word in words}:
+                self._index.setdefault(key, []).append(n)
+        _keys.update(self._index)
+        forget()
 
-    def __init__(self, pattern: str, flags: int = 0) -> None:
-        whole = re.compile(pattern, flags)
-        self.needs = () if flags & (re.IGNORECASE | re.VERBOSE) else needed(pattern)
-        self.groupindex = whole.groupindex
-        self._search = whole.search
+    def fitting(self, line: str) -> Iterator[tuple[int, re.Match[str]]]:
+        """The rows that match a line, in their order."""
+        hits = _hits(line)
+        rows = {*self._always, *(n for key in hits for n in self._index.get(key, ()))}
+        for n in sorted(rows):
+            if match := self._searches[n](line):
+                yield n, match
 
-    def search(self, text: str) -> re.Match[str] | None:
-        """As the pattern's own `search`."""
-        if not self.needs:
-            return self._search(text)
-        for word in self.needs:
-            if word in text:
-                return self._search(text)
-        return None
+
+@remembered
+def _hits(line: str) -> tuple[str, ...]:
+    """The parts of words in a line that some pattern cannot do without."""
+    pieces = [line[n : n + _LEAST] for n in range(len(line) - _LEAST + 1)]
+    return tuple(_keys.intersection(pieces))
+
+
+def _key(word: str) -> str:
+    """The rarest part of a word."""
+    return max((word[n : n + _LEAST] for n in range(len(word) - _LEAST + 1)), key=_rareness)
+
+
+def _rareness(part: str) -> int:
+    """How seldom its letters are in a sentence."""
+    return sum(_COMMON.find(letter) if letter in _COMMON else len(_COMMON) for letter in part)
 
 
 def needed(pattern: str) -> tuple[str, ...]:

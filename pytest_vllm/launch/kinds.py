@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.causes import Cause
-from pytest_vllm.launch.guarded import Guarded
+from pytest_vllm.launch.guarded import Shapes
 from pytest_vllm.launch.raiser import PLUGIN, VLLM, raiser
 from pytest_vllm.launch.refusing import REFUSES
 from pytest_vllm.launch.remembered import remembered
@@ -22,7 +22,7 @@ from pytest_vllm.launch.words import Found
 if TYPE_CHECKING:
     from pytest_vllm.launch.tracebacks import Raised
 
-_NEVER = Guarded(r"(?!)")
+_NEVER = re.compile(r"(?!)")
 _INNER = 8
 _NOT, _REFUSING = "\\A(?!", {"settings-refused", "lora-does-not-fit"}
 
@@ -52,7 +52,7 @@ class Kind:
     frame: re.Pattern[str] | None
     text: re.Pattern[str] | None
     phase: re.Pattern[str] | None
-    line: Guarded | None
+    line: re.Pattern[str] | None
     hung: re.Pattern[str] | None
     sure: bool
     own: bool | None
@@ -103,11 +103,10 @@ def _kind(row: dict[str, Any]) -> Kind:
         source=row["source"],
         follows=bool(row.get("follows")),
     )
-    error, frame, text, phase, hung, asserted = (
+    error, frame, text, phase, line, hung, asserted = (
         re.compile(row[name], re.MULTILINE) if name in row else None
-        for name in ("error", "frame", "text", "phase", "hung", "asserted")
+        for name in ("error", "frame", "text", "phase", "line", "hung", "asserted")
     )
-    line = Guarded(row["line"], re.MULTILINE) if "line" in row else None
     sure, deep = bool(row.get("sure")), bool(row.get("deep"))
     return Kind(cause, error, frame, text, phase, line, hung, sure, row.get("own"), deep, asserted)
 
@@ -118,11 +117,18 @@ def of_kind(kind: Kind, number: int, line: str) -> Found:
 
 
 @cache
-def _of_lines() -> tuple[tuple[Kind, Guarded], ...]:
-    return tuple((kind, kind.line) for kind in kinds() if kind.line is not None)
+def _of_lines() -> tuple[tuple[Kind, ...], Shapes]:
+    own = [(kind, kind.line.pattern) for kind in kinds() if kind.line is not None]
+    return tuple(kind for kind, _ in own), Shapes((pattern for _, pattern in own), re.MULTILINE)
 
 
 @remembered
+def line_kinds(line: str) -> tuple[Kind, ...]:
+    """The kinds that a single line, without its prefix, tells, in the table's order."""
+    known, patterns = _of_lines()
+    return tuple(known[n] for n, _ in patterns.fitting(line))
+
+
 def line_kind(line: str) -> Kind | None:
-    """The first kind that a single line, without its prefix, tells."""
-    return next((kind for kind, shape in _of_lines() if shape.search(line)), None)
+    """The first of them."""
+    return next(iter(line_kinds(line)), None)

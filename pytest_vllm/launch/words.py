@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.launch.causes import Cause, causes
+from pytest_vllm.launch.causes import Cause, shapes
 from pytest_vllm.launch.logtext import unprefixed
 from pytest_vllm.launch.remembered import remembered
 
@@ -26,11 +26,15 @@ _HEALED = re.compile(
     r"|will be (?:used|ignored|disabled)|extreme caution|\bretrying \d+ of \d+|Error retrieving safetensors"
 )
 _WARNING = re.compile(
-    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^(?:\S+ ){0,3}\s*\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ "
-    r"|^Failed to import from |\b\w*Warning: "
+    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b"
+    r"|^Failed to import from |Warning: "
     r"|No CUDA runtime is found, using |thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+"
     r"|Error retrieving safetensors|\bThis container was built for NVIDIA Driver Release\b"
 )
+
+
+#: What glog writes before one.
+_OF_GLOG = re.compile(r"(?:\S+ ){0,3}\s*\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ ")
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Found:
 @remembered
 def only_warns(line: str) -> bool:
     """Whether a line warns of something, and says nothing of a failure."""
-    return bool(_WARNING.search(line))
+    return bool(_WARNING.search(line) or _OF_GLOG.match(line))
 
 
 def telling(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -88,10 +92,8 @@ def matches(number: int, line: str, *, ran: bool) -> Iterator[Found]:
 
 @remembered
 def _first(line: str, *, ran: bool) -> tuple[Cause, re.Match[str]] | None:
-    for cause in causes():
-        if not (cause.daemon and ran) and (match := cause.pattern.search(line)):
-            return cause, match
-    return None
+    known, patterns = shapes(ran=ran)
+    return next(((known[n], match) for n, match in patterns.fitting(line)), None)
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:
