@@ -21,7 +21,7 @@ from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.phrases import by_broken, by_joined, by_mention, by_quotation, kind_of
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.launch.standing import without_bystanders
+from pytest_vllm.launch.standing import OVER, without_bystanders
 from pytest_vllm.launch.stray import got_over, is_remark, stands_alone
 from pytest_vllm.launch.survived import without_survived
 from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root
@@ -247,7 +247,7 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
             other = _of_another(lines, errors, phase, kind) if kind.cause.follows else None
             found = other or kind
             break
-        unknown = unknown or not (one.wrapper or kind)
+        unknown = unknown or not (one.wrapper or kind or OVER.search(one.error))
     said = None if found and not found.cause.symptom else _by_line(lines)
     if said is not None and said.cause.follows and (unknown or found):
         said = None

@@ -6,6 +6,7 @@ A log has many lines and the tables many patterns: to look for a word takes a fr
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pytest_vllm.launch.remembered import forget, remembered
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _LEAST, _ENOUGH = 4, 7
 #: Letters by how often a sentence has them, the most frequent first.
 _COMMON = " etaoinshrdlcumwfgypbvk"
+#: Lines that hold the same parts are many.
+_MANY = 1024
 _keys: set[str] = set()
 _GROUP = re.compile(r"\?(?:P<\w+>|P=\w+|<?[=!]|[a-zA-Z-]*:|[a-zA-Z]+|#)")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
@@ -42,16 +45,18 @@ class Shapes:
             self._always += () if words else (n,)
             for key in {_key(word) for word in words}:
                 self._index.setdefault(key, []).append(n)
+        self._rows = lru_cache(_MANY)(self._rows_of)
         _keys.update(self._index)
         forget()
 
     def fitting(self, line: str) -> Iterator[tuple[int, re.Match[str]]]:
         """The rows that match a line, in their order."""
-        hits = _hits(line)
-        rows = {*self._always, *(n for key in hits for n in self._index.get(key, ()))}
-        for n in sorted(rows):
+        for n in self._rows(_hits(line)):
             if match := self._searches[n](line):
                 yield n, match
+
+    def _rows_of(self, hits: tuple[str, ...]) -> list[int]:
+        return sorted({*self._always, *(n for key in hits for n in self._index.get(key, ()))})
 
 
 @remembered

@@ -30,7 +30,14 @@ def by_joined(lines: Sequence[str], errors: Sequence[Raised], kind: Found | None
     for one in errors:
         said = one.text.partition("\n")[0]
         asked = not one.wrapper and (kind is None or one.number == kind.number)
-        if asked and said not in lines[one.number - 1] and (found := cause_in(one.number, f"Error: {said}")):
+        if (
+            asked
+            and f": {said}" not in lines[one.number - 1]
+            and (
+                found := cause_in(one.number, f"Error: {said}")
+                or cause_in(one.number, f"{one.error}: {said}")
+            )
+        ):
             return found
     return None
 

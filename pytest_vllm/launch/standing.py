@@ -54,7 +54,7 @@ _ELSE = re.compile(
 )
 _NOTED = re.compile(r"^#")
 #: What a person, or Python, ends a program with.
-_OVER = re.compile(r"Interrupt|Exit|CancelledError")
+OVER = re.compile(r"Interrupt|Exit|CancelledError")
 #: Of the errors before a line, so many may have it in their words.
 _NEAR = 14
 _FAILED = re.compile(r"(?:\([^)]*\)\s*)*(?:(?:ERROR|CRITICAL)\b|(?:.{,60}\] ?)?Traceback \(most recent)")
@@ -154,7 +154,7 @@ def _is_apart(line: str, one: Raised) -> bool:
 def _firmness(one: Raised, texts: Sequence[str]) -> tuple[Standing, bool]:
     """An error by how it is written; what only follows from another, or ends a program, outweighs little."""
     kind, line = kind_of(one, ""), texts[one.number - 1]
-    if _OVER.search(one.error) or (kind is not None and kind.cause.follows):
+    if OVER.search(one.error) or (kind is not None and kind.cause.follows):
         return Standing.ENDED, True
     bare = is_remark(one, texts) and unprefixed(line) == line
     return (Standing.BARE if bare else Standing.FIRM), False
