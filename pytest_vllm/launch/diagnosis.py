@@ -158,7 +158,8 @@ def _read(lines: Sequence[str], ended: Exit | None, *, hung: bool | None) -> Dia
         telling = tuple((records[number - 1][0], text) for number, text in _most_telling(late))
         return Diagnosis(Sure.UNKNOWN, "", means, tries, telling, phase, warnings, known)
     quoted = ((records[found.number - 1][0], _short(texts[found.number - 1])),) if found.number else ()
-    sure = Sure.LIKELY if found.cause.symptom or _only_warns(texts, found) else Sure.CERTAIN
+    weak = found.cause.symptom or found.mentioned or _only_warns(texts, found)
+    sure = Sure.LIKELY if weak else Sure.CERTAIN
     return Diagnosis(sure, found.cause.id, found.means, found.tries, quoted, phase, warnings, known)
 
 

@@ -39,13 +39,23 @@ _OF_GLOG = re.compile(r"(?:\S+ ){0,3}\s*\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ ")
 
 @dataclass(frozen=True)
 class Found:
-    """A cause with the line that shows it; `number` counts from 1, 0 when no log line shows it."""
+    """A cause with the line that shows it.
+
+    Args:
+        cause: what it is.
+        number: the line, counted from 1; 0 when no log line shows it.
+        line: its words.
+        means: what it means, one sentence.
+        tries: the next steps.
+        mentioned: whether the line only speaks of an error, and no line is one: a single witness.
+    """
 
     cause: Cause
     number: int
     line: str
     means: str
     tries: tuple[str, ...]
+    mentioned: bool = False
 
 
 @remembered
