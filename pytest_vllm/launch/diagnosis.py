@@ -16,6 +16,7 @@ from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.launch.phases import STARTED, step_of
 from pytest_vllm.launch.places import Place, fitting, place_of
 from pytest_vllm.launch.remembered import forget
+from pytest_vllm.launch.standing import is_hearsay
 from pytest_vllm.launch.tracebacks import WRAPPER, is_frame, raised
 from pytest_vllm.launch.words import only_warns
 
@@ -159,6 +160,7 @@ def _read(lines: Sequence[str], ended: Exit | None, *, hung: bool | None) -> Dia
         return Diagnosis(Sure.UNKNOWN, "", means, tries, telling, phase, warnings, known)
     quoted = ((records[found.number - 1][0], _short(texts[found.number - 1])),) if found.number else ()
     weak = found.cause.symptom or found.mentioned or _only_warns(texts, found)
+    weak = weak or (bool(found.number) and is_hearsay(found.number, texts))
     sure = Sure.LIKELY if weak else Sure.CERTAIN
     return Diagnosis(sure, found.cause.id, found.means, found.tries, quoted, phase, warnings, known)
 

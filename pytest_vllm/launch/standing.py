@@ -15,6 +15,7 @@ from pytest_vllm.launch.logtext import unprefixed
 from pytest_vllm.launch.phases import STARTED
 from pytest_vllm.launch.phrases import kind_of
 from pytest_vllm.launch.stray import covers, is_remark
+from pytest_vllm.launch.tracebacks import raised
 from pytest_vllm.launch.words import cause_in, matches, only_warns, telling
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _EXPLAINS = re.compile(
 )
 #: How vLLM's own programs, and container engines, begin the line that says why nothing starts.
 _PARSER = re.compile(
-    r"^(?:vllm|\S+\.py|\S+/vllm)(?: [\w-]+)*: error: |^error: (?:unexpected|unrecognized) |^\S*/?vllm: "
+    r"^(?:vllm|\S+\.py|\S+/vllm)(?: [\w.-]+)*: error: |^error: (?:unexpected|unrecognized) |^\S*/?vllm: "
 )
 _ENGINE = re.compile(r"^(?:docker: )?Error(?: response from daemon)?: |^nvidia-container-cli: ")
 _EVENT = re.compile(r"\bkubelet\b")
@@ -137,6 +138,22 @@ def _unraised(line: str, *, follows: bool) -> tuple[Standing, bool]:
     )
     said = next((standing for standing, fits in shapes if fits(line)), Standing.SOMEBODY)
     return (Standing.FIRM if signed else said), False
+
+
+def is_hearsay(number: int, texts: Sequence[str]) -> bool:
+    """Whether a line that names a cause is nobody's error, and no other line says the same: one witness.
+
+    Args:
+        number: the line, counted from 1.
+        texts: the log, as `logtext.spread` gives it.
+    """
+    line = texts[number - 1]
+    standing, stays = _standing(number, line, raised(texts), texts)
+    if stays or standing > Standing.SOMEBODY:
+        return False
+    said = cause_in(number, line)
+    others = (cause_in(n, text) for n, text in telling(texts) if text != line)
+    return said is not None and not any(one is not None and one.cause == said.cause for one in others)
 
 
 def _is_apart(line: str, one: Raised) -> bool:
