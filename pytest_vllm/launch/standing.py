@@ -61,6 +61,12 @@ _NEAR = 14
 _FAILED = re.compile(r"(?:\([^)]*\)\s*)*(?:(?:ERROR|CRITICAL)\b|(?:.{,60}\] ?)?Traceback \(most recent)")
 
 
+#: Words before those of a cause, in a sentence that somebody writes; none where the line is an error's.
+_A_WORD, _SENTENCE = re.compile(r"(?<!\S)[A-Za-z']{2,}(?=[\s,;])"), 3
+_CLASS = re.compile(r"\(?(?:\w+\.)*\w*Error: ?$")
+_AN_ERROR = re.compile(r"(?i)\b\w*(?:error|exception|fatal|fail)")
+
+
 class Standing(IntEnum):
     """Who says a line, the weightier the greater."""
 
@@ -148,12 +154,18 @@ def is_hearsay(number: int, texts: Sequence[str]) -> bool:
         texts: the log, as `logtext.spread` gives it.
     """
     line = texts[number - 1]
+    own = cause_in(number, line)
+    match = own.cause.pattern.search(line) if own else None
+    if own is None or match is None or unprefixed(line) != line:
+        return False
+    before = _CLASS.sub("", line[: match.start()])
+    if _AN_ERROR.search(before) or len(_A_WORD.findall(before)) < _SENTENCE:
+        return False
     standing, stays = _standing(number, line, raised(texts), texts)
     if stays or standing > Standing.SOMEBODY:
         return False
-    said = cause_in(number, line)
     others = (cause_in(n, text) for n, text in telling(texts) if text != line)
-    return said is not None and not any(one is not None and one.cause == said.cause for one in others)
+    return not any(one is not None and one.cause == own.cause for one in others)
 
 
 def _is_apart(line: str, one: Raised) -> bool:

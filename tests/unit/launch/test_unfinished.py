@@ -100,9 +100,10 @@ def test_kernels_for_other_gpus() -> None:
     assert diagnose(lines).cause == "no-kernel-image"
 
 
-def test_an_error_that_a_line_only_mentions() -> None:
-    """One witness, which may be anybody's: likely at most."""
-    found = diagnose(
-        ["start.sh gave up (torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB)"]
-    )
-    assert (found.cause, found.sure) == ("cuda-out-of-memory", Sure.LIKELY)
+def test_what_one_line_speaks_of() -> None:
+    """One witness, which may be anybody's, is likely at most; a second one, or the error itself, is certain."""
+    said = "we think that this was once CUDA out of memory"
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
+    assert (diagnose([said]).cause, diagnose([said]).sure) == ("cuda-out-of-memory", Sure.LIKELY)
+    assert diagnose([said, "and so is this: CUDA out of memory"]).sure is Sure.CERTAIN
+    assert diagnose([error]).sure is Sure.CERTAIN
