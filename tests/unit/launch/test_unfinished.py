@@ -101,9 +101,9 @@ def test_kernels_for_other_gpus() -> None:
 
 
 def test_what_one_line_speaks_of() -> None:
-    """One witness, which may be anybody's, is likely at most; a second one, or the error itself, is certain."""
-    said = "we think that this was once CUDA out of memory"
+    """One witness, which may be anybody's, is likely at most; the error itself is certain, and so are two."""
     error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
+    said = f"we think that it may be of {error}"
     assert (diagnose([said]).cause, diagnose([said]).sure) == ("cuda-out-of-memory", Sure.LIKELY)
-    assert diagnose([said, "and so is this: CUDA out of memory"]).sure is Sure.CERTAIN
+    assert diagnose([said, f"and the other one of {error}"]).sure is Sure.CERTAIN
     assert diagnose([error]).sure is Sure.CERTAIN
