@@ -15,7 +15,7 @@ from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.causes import causes
 from pytest_vllm.launch.frontend import without_requests
 from pytest_vllm.launch.handed import by_device
-from pytest_vllm.launch.hangs import where_it_hangs
+from pytest_vllm.launch.hangs import waited_before, where_it_hangs
 from pytest_vllm.launch.kinds import kinds, line_kinds, of_kind
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
@@ -79,7 +79,8 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
         found = None if unknown or _went_on(texts, found.number) else found
     if kind is None and found is None and phase != STARTED and not any(not one.aside for one in errors):
         found = by_mention(texts)
-    return kind or found or by_broken(errors) or _by_area(texts, errors, phase) or _refused(errors, phase)
+    told = kind or found or by_broken(errors) or _by_area(texts, errors, phase) or _refused(errors, phase)
+    return told or (waited_before(texts) if errors and all(one.wrapper for one in errors) else None)
 
 
 def _without_strays(texts: Sequence[str]) -> Sequence[str]:

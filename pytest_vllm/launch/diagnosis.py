@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.launch.asked import without_answers
 from pytest_vllm.launch.diagnose import by_status, cause_of, phase_of
 from pytest_vllm.launch.frontend import is_front_end_calm
+from pytest_vllm.launch.hangs import WAITS
 from pytest_vllm.launch.knownfaults import known_in
 from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
@@ -32,7 +33,7 @@ _WIDEST = 400
 #: So many answers after an error of the engine: it lives.
 _SURVIVED = 5
 _SOURCES = 2
-_STALLED, _WAITS = 3, "No available shared memory broadcast block found"
+_STALLED = 3
 _ANSWERED = re.compile(r'"POST /\S+ HTTP/[\d.]+" (?:200|4\d\d)\b')
 _ENGINE = re.compile(
     r"^\((?:Engine|Worker|Vllm|Ray)|\[?(?:core\w*|engine|client|multiproc\w*|async_llm\w*)\.py:\d"
@@ -144,7 +145,7 @@ def _read(lines: Sequence[str], ended: Exit | None, *, hung: bool | None) -> Dia
     late: Sequence[str] = ["" if number < begin else text for number, text in enumerate(texts)]
     late = without_answers(late, texts) if phase == STARTED else late
     ends = next((text for text in reversed(late) if text and not is_front_end_calm(text)), "")
-    stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and _WAITS not in ends)
+    stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and WAITS not in ends)
     stands = hung or (hung is None and stalled and not _troubled(late))
     found = cause_of(late, phase, hung=stands)
     failed = hung or (ended is not None and (ended.status not in {0, None} or ended.oom or ended.signal))
@@ -190,7 +191,7 @@ def _stalled(texts: Sequence[str], *, serving: bool) -> bool:
     """
     last = [text for text in texts if text and not is_front_end_calm(text)][-_STALLED:]
     loads = [int(found[1]) for text in texts if (found := _LOAD.search(text))]
-    waits = len(last) == _STALLED and all(_WAITS in text for text in last)
+    waits = len(last) == _STALLED and all(WAITS in text for text in last)
     return waits and (not serving or bool(loads and loads[-1]))
 
 

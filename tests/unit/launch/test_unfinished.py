@@ -107,3 +107,16 @@ def test_what_one_line_speaks_of() -> None:
     assert (diagnose([said]).cause, diagnose([said]).sure) == ("cuda-out-of-memory", Sure.LIKELY)
     assert diagnose([said, f"and the other one of {error}"]).sure is Sure.CERTAIN
     assert diagnose([error]).sure is Sure.CERTAIN
+
+
+def test_an_engine_that_waited_before_it_was_ended() -> None:
+    """Its last error says nothing; the minutes before it say what it waited for."""
+    head = "(EngineCore pid=66)"
+    waits = (
+        f"{head} INFO 09-02 07:57:07 [x.py:5] No available shared memory broadcast block found in 60 seconds."
+    )
+    ends = f"{head} ERROR 09-02 08:10:07 [core.py:9] RuntimeError: cancelled"
+    loads = f"{head} INFO 09-02 07:50:07 [x.py:1] Loading weights took 3 seconds"
+    assert diagnose([waits, waits, ends]).cause == "collective-hang"
+    assert diagnose([waits, ends]).cause == ""
+    assert diagnose([waits, waits, *[loads] * 4, ends]).cause == ""
