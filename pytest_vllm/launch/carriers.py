@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_vllm.launch.remembered import remembered
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -26,6 +28,7 @@ _SPEAKS = re.compile(
 _SOURCE = re.compile(r"([A-Za-z][\w.-]*)\s+\| |\[pod/([^\]]+)\] ?")
 _ENDS = re.compile(r"[\s|:\]>]$")
 _VARIES = re.compile(r"[\w.:+,/-]*\d[\w.:+,/-]*")
+_SPACES, _END = re.compile(r"(?:\\ )+(?=.*\S)"), re.compile(r"(?:\\ |\s)+$")
 _LEAST, _MOST, _FEW = 2, 4, 20
 
 
@@ -55,6 +58,7 @@ def begins(line: str) -> bool:
     return bool(_STARTS.match(line))
 
 
+@remembered
 def speaks(line: str) -> bool:
     """Whether a line is of vLLM's, wherever it begins: its process, its level and stamp, its code."""
     return bool(_SPEAKS.search(line))
@@ -82,4 +86,4 @@ def _shape(prefix: str) -> str:
 
 
 def _fixed(text: str) -> str:
-    return re.sub(r"(?:\\ |\s)+$", r"\\s?", re.sub(r"(?:\\ )+(?=.*\S)", " +", re.escape(text)))
+    return _END.sub(r"\\s?", _SPACES.sub(" +", re.escape(text)))

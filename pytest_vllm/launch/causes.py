@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pytest_vllm.launch.guarded import Shapes
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -57,3 +59,10 @@ def causes() -> tuple[Cause, ...]:
         )
         for row in table["cause"]
     )
+
+
+@cache
+def shapes(*, ran: bool) -> tuple[tuple[Cause, ...], Shapes]:
+    """The causes that a line can show, and their patterns; where a server ran, none that a daemon says."""
+    own = tuple(cause for cause in causes() if not (cause.daemon and ran))
+    return own, Shapes(cause.pattern.pattern for cause in own)

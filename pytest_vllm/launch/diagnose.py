@@ -15,13 +15,13 @@ from pytest_vllm.launch.carriers import speaks
 from pytest_vllm.launch.causes import causes
 from pytest_vllm.launch.frontend import without_requests
 from pytest_vllm.launch.handed import by_device
-from pytest_vllm.launch.hangs import where_it_hangs
-from pytest_vllm.launch.kinds import kinds, of_kind
+from pytest_vllm.launch.hangs import waited_before, where_it_hangs
+from pytest_vllm.launch.kinds import kinds, line_kinds, of_kind
 from pytest_vllm.launch.logtext import owner, plain, spread, unprefixed
 from pytest_vllm.launch.phases import STARTED, PhaseReader, step_of
 from pytest_vllm.launch.phrases import by_broken, by_joined, by_mention, by_quotation, kind_of
 from pytest_vllm.launch.protocol import BootError
-from pytest_vllm.launch.standing import without_bystanders
+from pytest_vllm.launch.standing import OVER, without_bystanders
 from pytest_vllm.launch.stray import got_over, is_remark, stands_alone
 from pytest_vllm.launch.survived import without_survived
 from pytest_vllm.launch.tracebacks import Raised, quoted, raised, root
@@ -79,7 +79,8 @@ def cause_of(texts: Sequence[str], phase: str, *, hung: bool = False) -> Found |
         found = None if unknown or _went_on(texts, found.number) else found
     if kind is None and found is None and phase != STARTED and not any(not one.aside for one in errors):
         found = by_mention(texts)
-    return kind or found or by_broken(errors) or _by_area(texts, errors, phase) or _refused(errors, phase)
+    told = kind or found or by_broken(errors) or _by_area(texts, errors, phase) or _refused(errors, phase)
+    return told or (waited_before(texts) if errors and all(one.wrapper for one in errors) else None)
 
 
 def _without_strays(texts: Sequence[str]) -> Sequence[str]:
@@ -247,7 +248,7 @@ def _by_kind(lines: Sequence[str], errors: Sequence[Raised], phase: str, *, hung
             other = _of_another(lines, errors, phase, kind) if kind.cause.follows else None
             found = other or kind
             break
-        unknown = unknown or not (one.wrapper or kind)
+        unknown = unknown or not (one.wrapper or kind or OVER.search(one.error))
     said = None if found and not found.cause.symptom else _by_line(lines)
     if said is not None and said.cause.follows and (unknown or found):
         said = None
@@ -296,13 +297,13 @@ def _refused(errors: Sequence[Raised], phase: str) -> Found | None:
 
 def _by_line(lines: Sequence[str]) -> Found | None:
     """A kind that single lines tell, what a program says that raises nothing."""
-    bare = [unprefixed(line) for line in lines]
-    for kind in kinds():
-        if kind.line is not None:
-            number = next((n for n, line in enumerate(bare, 1) if kind.line.search(line)), 0)
-            if number:
-                return of_kind(kind, number, lines[number - 1])
-    return None
+    found = {
+        id(kind): (kind, number)
+        for number, line in reversed(list(enumerate(lines, 1)))
+        for kind in line_kinds(unprefixed(line))
+    }
+    first = next((found[id(kind)] for kind in kinds() if id(kind) in found), None)
+    return of_kind(*first, lines[first[1] - 1]) if first else None
 
 
 _SERVES = re.compile(r'\S+:\d+ - "(?:GET|POST) /\S* HTTP/[\d.]+" \d{3}|Avg generation throughput: [\d.]+')

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_vllm.launch.asked import without_answers
 from pytest_vllm.launch.diagnose import by_status, cause_of, phase_of
 from pytest_vllm.launch.frontend import is_front_end_calm
+from pytest_vllm.launch.hangs import WAITS
 from pytest_vllm.launch.knownfaults import known_in
 from pytest_vllm.launch.logtext import spread, unprefixed
 from pytest_vllm.launch.notable import StartupWarning, startup_warnings
 from pytest_vllm.launch.phases import STARTED, step_of
 from pytest_vllm.launch.places import Place, fitting, place_of
+from pytest_vllm.launch.remembered import forget
+from pytest_vllm.launch.standing import is_hearsay
 from pytest_vllm.launch.tracebacks import WRAPPER, is_frame, raised
 from pytest_vllm.launch.words import only_warns
 
@@ -30,7 +33,7 @@ _WIDEST = 400
 #: So many answers after an error of the engine: it lives.
 _SURVIVED = 5
 _SOURCES = 2
-_STALLED, _WAITS = 3, "No available shared memory broadcast block found"
+_STALLED = 3
 _ANSWERED = re.compile(r'"POST /\S+ HTTP/[\d.]+" (?:200|4\d\d)\b')
 _ENGINE = re.compile(
     r"^\((?:Engine|Worker|Vllm|Ray)|\[?(?:core\w*|engine|client|multiproc\w*|async_llm\w*)\.py:\d"
@@ -123,7 +126,10 @@ def diagnose(
         hung: whether it runs and its start does not go on; None when that is not known.
         place: where it runs; the next steps are those of that place. Unknown: what the log shows.
     """
-    found, place = _read(lines, ended, hung=hung), place or place_of(lines)
+    try:
+        found, place = _read(lines, ended, hung=hung), place or place_of(lines)
+    finally:
+        forget()
     warnings = tuple(replace(one, tries=fitting(one.tries, place)) for one in found.warnings)
     return replace(found, tries=fitting(found.tries, place), warnings=warnings)
 
@@ -139,7 +145,7 @@ def _read(lines: Sequence[str], ended: Exit | None, *, hung: bool | None) -> Dia
     late: Sequence[str] = ["" if number < begin else text for number, text in enumerate(texts)]
     late = without_answers(late, texts) if phase == STARTED else late
     ends = next((text for text in reversed(late) if text and not is_front_end_calm(text)), "")
-    stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and _WAITS not in ends)
+    stalled = _stalled(late, serving=phase == STARTED) or (phase != STARTED and WAITS not in ends)
     stands = hung or (hung is None and stalled and not _troubled(late))
     found = cause_of(late, phase, hung=stands)
     failed = hung or (ended is not None and (ended.status not in {0, None} or ended.oom or ended.signal))
@@ -154,7 +160,9 @@ def _read(lines: Sequence[str], ended: Exit | None, *, hung: bool | None) -> Dia
         telling = tuple((records[number - 1][0], text) for number, text in _most_telling(late))
         return Diagnosis(Sure.UNKNOWN, "", means, tries, telling, phase, warnings, known)
     quoted = ((records[found.number - 1][0], _short(texts[found.number - 1])),) if found.number else ()
-    sure = Sure.LIKELY if found.cause.symptom or _only_warns(texts, found) else Sure.CERTAIN
+    weak = found.cause.symptom or found.mentioned or _only_warns(texts, found)
+    weak = weak or (bool(found.number) and is_hearsay(found.number, texts))
+    sure = Sure.LIKELY if weak else Sure.CERTAIN
     return Diagnosis(sure, found.cause.id, found.means, found.tries, quoted, phase, warnings, known)
 
 
@@ -183,7 +191,7 @@ def _stalled(texts: Sequence[str], *, serving: bool) -> bool:
     """
     last = [text for text in texts if text and not is_front_end_calm(text)][-_STALLED:]
     loads = [int(found[1]) for text in texts if (found := _LOAD.search(text))]
-    waits = len(last) == _STALLED and all(_WAITS in text for text in last)
+    waits = len(last) == _STALLED and all(WAITS in text for text in last)
     return waits and (not serving or bool(loads and loads[-1]))
 
 

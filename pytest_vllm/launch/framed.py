@@ -18,8 +18,8 @@ _NOTEBOOK = re.compile(rf"^\[?(?P<path>{_PATH})\]?(?:\([^)\s]*\))? in {_FUNCTION
 #: `x.py:12: in step`, of pytest; `x.py:12 in step` in Rich's box.
 _PYTEST = re.compile(rf"^(?P<path>{_PATH}):(?P<line>\d+): in {_FUNCTION}$")
 _RICH = re.compile(rf"^(?:│ )?(?P<path>{_PATH}):(?P<line>\d+) in {_FUNCTION}\s*│?$")
-#: `x.py:12, step -> inner` and `x.py:12  step`, as a person writes them down.
-_WRITTEN = re.compile(rf"^(?P<path>{_PATH})(?::(?P<line>\d+))?(?:, | {{2,}})(?:[\w.]+ -> )*{_FUNCTION}$")
+#: `x.py:12, step -> inner` and `x.py:12 step`, as a person writes them down.
+_WRITTEN = re.compile(rf"^(?P<path>{_PATH})(?::(?P<line>\d+)(?:, | +)|, | {{2,}})(?:[\w.]+ -> )*{_FUNCTION}$")
 _FRAMES = (_IPYTHON, _NOTEBOOK, _PYTEST, _RICH, _WRITTEN)
 #: The sources that are shown below such a frame, and the values beside them.
 _SHOWN = re.compile(r"^(?:-+> ?|\s*❱\s*|│?\s*)?\d+(?:\s|│|$)|^\s*[│╭╰├└]|^>\s{2,}|^\s*\(\.\.\.\)$|^-+>\s")

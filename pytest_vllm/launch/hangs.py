@@ -21,6 +21,10 @@ _CUT = 3
 _TOGETHER = "collective-hang"
 _SIZE = re.compile(r"\bworld[_ ]size[= ](\d+)|\bn[rR]anks (\d+)")
 _TALKS = re.compile(r"[NRH]CCL|\bc10d\b|[Gg]loo|ProcessGroup|placement group|^\(\w+ pid=")
+#: What says that a worker does not answer, once a minute; so often, of the lines before the first error.
+WAITS = "No available shared memory broadcast block found"
+_ENDED = re.compile(r"(?:\([^)]*\)\s*)*(?:ERROR|CRITICAL)\b")
+_BEFORE, _TWICE = 4, 2
 #: Where something failed, or Python ended, nothing hangs.
 _FAILS = re.compile(
     r"(?:Error|Exception)\b|\bbefore program exit\b|\b[Ff]ailed\b|\bNo such file\b"
@@ -46,6 +50,14 @@ def where_it_hangs(lines: Sequence[str]) -> Found | None:
             alone = kind.cause.id == _TOGETHER and _is_alone(lines)
             return None if alone else of_kind(kind, number, line)
     return None
+
+
+def waited_before(lines: Sequence[str]) -> Found | None:
+    """What the engine waited for, minute after minute, right before something that says nothing ended it."""
+    first = next((n for n, line in enumerate(lines) if _ENDED.match(line)), 0)
+    last = [n for n, line in enumerate(lines[:first], 1) if line.strip()][-_BEFORE:]
+    waits = [n for n in last if WAITS in lines[n - 1]]
+    return where_it_hangs(lines[: waits[-1]]) if len(waits) >= _TWICE else None
 
 
 def _is_aside(line: str) -> bool:

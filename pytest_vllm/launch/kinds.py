@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_vllm.launch.causes import Cause
+from pytest_vllm.launch.guarded import Shapes
 from pytest_vllm.launch.raiser import PLUGIN, VLLM, raiser
 from pytest_vllm.launch.refusing import REFUSES
+from pytest_vllm.launch.remembered import remembered
 from pytest_vllm.launch.words import Found
 
 if TYPE_CHECKING:
@@ -114,6 +116,19 @@ def of_kind(kind: Kind, number: int, line: str) -> Found:
     return Found(kind.cause, number, line, kind.cause.means, kind.cause.tries)
 
 
+@cache
+def _of_lines() -> tuple[tuple[Kind, ...], Shapes]:
+    own = [(kind, kind.line.pattern) for kind in kinds() if kind.line is not None]
+    return tuple(kind for kind, _ in own), Shapes((pattern for _, pattern in own), re.MULTILINE)
+
+
+@remembered
+def line_kinds(line: str) -> tuple[Kind, ...]:
+    """The kinds that a single line, without its prefix, tells, in the table's order."""
+    known, patterns = _of_lines()
+    return tuple(known[n] for n, _ in patterns.fitting(line))
+
+
 def line_kind(line: str) -> Kind | None:
-    """The first kind that a single line, without its prefix, tells."""
-    return next((kind for kind in kinds() if kind.line is not None and kind.line.search(line)), None)
+    """The first of them."""
+    return next(iter(line_kinds(line)), None)

@@ -10,6 +10,7 @@ from pytest_vllm.launch.carriers import begins, carriers, foreign
 from pytest_vllm.launch.digest import digest
 from pytest_vllm.launch.folded import unfolded, upwards
 from pytest_vllm.launch.framed import framed
+from pytest_vllm.launch.remembered import remembered
 from pytest_vllm.launch.spellings import spelt, unnumbered
 from pytest_vllm.launch.wrapped import unwrapped
 
@@ -129,12 +130,14 @@ def _bounded(text: str) -> str:
     return text if len(text) <= _WIDE else _WORD.sub(r"\1…\2", text[:_LONGEST])
 
 
+@remembered
 def unprefixed(line: str) -> str:
     """A log line without `(EngineCore pid=1) ERROR 11-27 20:50:01 [core.py:12] `; its indentation stays."""
     found = _PREFIX.match(line)
     return line[found.end() :] if found else line
 
 
+@remembered
 def owner(line: str) -> str:
     """The process that wrote the line, the innermost where several are named: `Worker_TP1 pid=189`."""
     name, at = "", 0

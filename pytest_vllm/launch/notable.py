@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_vllm.launch.guarded import Shapes
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -66,14 +68,19 @@ def rows() -> tuple[Row, ...]:
     )
 
 
+@cache
+def _shapes() -> Shapes:
+    return Shapes(row.pattern.pattern for row in rows())
+
+
 def startup_warnings(lines: Iterable[str]) -> list[StartupWarning]:
     """What a log says that matters, in the order of its lines; each row once, at its first line."""
     found: dict[str, StartupWarning] = {}
     for number, line in enumerate(lines, 1):
-        match = next(((row, hit) for row in rows() if (hit := row.pattern.search(line))), None)
-        if match is None or match[0].id in found:
+        match = next(_shapes().fitting(line), None)
+        if match is None or (row := rows()[match[0]]).id in found:
             continue
-        row, hit = match
+        hit = match[1]
         groups = {name: (text or "").strip() for name, text in hit.groupdict().items()}
         tries = tuple(_filled(one, groups) for one in row.tries)
         found[row.id] = StartupWarning(row.id, number, line, _filled(row.means, groups), tries)

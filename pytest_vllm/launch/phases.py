@@ -8,9 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_vllm.launch.guarded import Shapes
+from pytest_vllm.launch.remembered import remembered
+
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-_STEPS = [(re.compile(row["pattern"]), row["phase"], row.get("tells", "")) for row in _TABLE["step"]]
-_FACTS = {name: re.compile(pattern) for name, pattern in _TABLE["facts"].items()}
+_STEPS = [(row["phase"], row.get("tells", "")) for row in _TABLE["step"]]
+_SHAPES = Shapes(row["pattern"] for row in _TABLE["step"])
+_FACTS = [*_TABLE["facts"]]
+_FIGURES = Shapes(_TABLE["facts"].values())
 
 #: Phases in the order in which a start goes through them; it never goes back.
 ORDER: tuple[str, ...] = tuple(_TABLE["order"])
@@ -26,12 +31,13 @@ class Step:
     detail: str = ""
 
 
+@remembered
 def step_of(line: str) -> Step | None:
     """What a log line tells about the start; None for most lines."""
-    for pattern, phase, detail in _STEPS:
-        if match := pattern.search(line):
-            groups = {name: _figure(text or "") for name, text in match.groupdict().items()}
-            return Step(phase, detail.format_map(groups).strip())
+    for n, match in _SHAPES.fitting(line):
+        phase, detail = _STEPS[n]
+        groups = {name: _figure(text or "") for name, text in match.groupdict().items()}
+        return Step(phase, detail.format_map(groups).strip())
     return None
 
 
@@ -53,9 +59,8 @@ class PhaseReader:
 
     def read(self, line: str, at: float) -> None:
         """Take a log line that came `at` seconds after the start."""
-        for name, pattern in _FACTS.items():
-            if match := pattern.search(line):
-                self.facts[name] = _value(match[1])
+        for n, match in _FIGURES.fitting(line):
+            self.facts[_FACTS[n]] = _value(match[1])
         step = step_of(line)
         if step is None or ORDER.index(step.phase) < ORDER.index(self.phase):
             return

@@ -30,7 +30,10 @@ def by_joined(lines: Sequence[str], errors: Sequence[Raised], kind: Found | None
     for one in errors:
         said = one.text.partition("\n")[0]
         asked = not one.wrapper and (kind is None or one.number == kind.number)
-        if asked and said not in lines[one.number - 1] and (found := cause_in(one.number, f"Error: {said}")):
+        if not asked or f": {said}" in lines[one.number - 1]:
+            continue
+        shapes = (f"Error: {said}", f"{one.error}: {said}")
+        if found := next((found for shape in shapes if (found := cause_in(one.number, shape))), None):
             return found
     return None
 
@@ -53,7 +56,7 @@ def by_mention(lines: Sequence[str]) -> Found | None:
         one = Raised(number, "", named["error"], named["said"], ())
         found = cause_in(number, f"{one.error}: {one.text}") or kind_of(one, "")
         if found is not None:
-            return replace(found, line=line)
+            return replace(found, line=line, mentioned=True)
     return None
 
 

@@ -15,6 +15,7 @@ from pytest_vllm.launch.logtext import unprefixed
 from pytest_vllm.launch.phases import STARTED
 from pytest_vllm.launch.phrases import kind_of
 from pytest_vllm.launch.stray import covers, is_remark
+from pytest_vllm.launch.tracebacks import raised
 from pytest_vllm.launch.words import cause_in, matches, only_warns, telling
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _EXPLAINS = re.compile(
 )
 #: How vLLM's own programs, and container engines, begin the line that says why nothing starts.
 _PARSER = re.compile(
-    r"^(?:vllm|\S+\.py|\S+/vllm)(?: [\w-]+)*: error: |^error: (?:unexpected|unrecognized) |^\S*/?vllm: "
+    r"^(?:vllm|\S+\.py|\S+/vllm)(?: [\w.-]+)*: error: |^error: (?:unexpected|unrecognized) |^\S*/?vllm: "
 )
 _ENGINE = re.compile(r"^(?:docker: )?Error(?: response from daemon)?: |^nvidia-container-cli: ")
 _EVENT = re.compile(r"\bkubelet\b")
@@ -54,10 +55,16 @@ _ELSE = re.compile(
 )
 _NOTED = re.compile(r"^#")
 #: What a person, or Python, ends a program with.
-_OVER = re.compile(r"Interrupt|Exit|CancelledError")
+OVER = re.compile(r"Interrupt|Exit|CancelledError")
 #: Of the errors before a line, so many may have it in their words.
 _NEAR = 14
 _FAILED = re.compile(r"(?:\([^)]*\)\s*)*(?:(?:ERROR|CRITICAL)\b|(?:.{,60}\] ?)?Traceback \(most recent)")
+
+
+#: Words before those of a cause, in a sentence that somebody writes; none where the line is an error's.
+_A_WORD, _SENTENCE = re.compile(r"(?<!\S)[A-Za-z']{2,}(?=[\s,;])"), 3
+_CLASS = re.compile(r"\(?(?:\w+\.)*\w*Error: ?$")
+_AN_ERROR = re.compile(r"(?i)\b\w*(?:error|exception|fatal|fail)")
 
 
 class Standing(IntEnum):
@@ -139,6 +146,28 @@ def _unraised(line: str, *, follows: bool) -> tuple[Standing, bool]:
     return (Standing.FIRM if signed else said), False
 
 
+def is_hearsay(number: int, texts: Sequence[str]) -> bool:
+    """Whether a line that names a cause is nobody's error, and no other line says the same: one witness.
+
+    Args:
+        number: the line, counted from 1.
+        texts: the log, as `logtext.spread` gives it.
+    """
+    line = texts[number - 1]
+    own = cause_in(number, line)
+    match = own.cause.pattern.search(line) if own else None
+    if own is None or match is None or unprefixed(line) != line:
+        return False
+    before = _CLASS.sub("", line[: match.start()])
+    if _AN_ERROR.search(before) or len(_A_WORD.findall(before)) < _SENTENCE:
+        return False
+    standing, stays = _standing(number, line, raised(texts), texts)
+    if stays or standing > Standing.SOMEBODY:
+        return False
+    others = (cause_in(n, text) for n, text in telling(texts) if text != line)
+    return not any(one is not None and one.cause == own.cause for one in others)
+
+
 def _is_apart(line: str, one: Raised) -> bool:
     """Whether a line behind an error is not of its message, although nothing else stands between them."""
     if _DRIVER.search(line):
@@ -154,7 +183,7 @@ def _is_apart(line: str, one: Raised) -> bool:
 def _firmness(one: Raised, texts: Sequence[str]) -> tuple[Standing, bool]:
     """An error by how it is written; what only follows from another, or ends a program, outweighs little."""
     kind, line = kind_of(one, ""), texts[one.number - 1]
-    if _OVER.search(one.error) or (kind is not None and kind.cause.follows):
+    if OVER.search(one.error) or (kind is not None and kind.cause.follows):
         return Standing.ENDED, True
     bare = is_remark(one, texts) and unprefixed(line) == line
     return (Standing.BARE if bare else Standing.FIRM), False

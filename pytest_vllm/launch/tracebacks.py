@@ -10,12 +10,12 @@ from pytest_vllm.launch.logtext import owner, unprefixed
 from pytest_vllm.launch.raiser import located
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _FRAME = re.compile(r'^\s*File "([^"]+)", line \d+, in (\S+)')
 _ERROR = re.compile(
     r"^((?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Failure|Exit|Timeout|Interrupt)|Exception)"
-    r"|(?:[a-z_]\w*\.)+[A-Z]\w*[a-z]\w*(?=:))(?::\s*(.*)|\s*)$"
+    r"|(?:[a-z_]\w*\.)+[A-Z]\w*[a-z]\w*(?=:))(?::\s*(.*)|\s*|\s+(?:->|→)\s.*)$"
 )
 #: What says only that something else failed.
 WRAPPER = re.compile(
@@ -39,6 +39,11 @@ _TIDYING = re.compile(r"/weakref\.py:_exitfunc$|/atexit\b|:(?:__del__|_python_ex
 _FOLLOWING, _SOON = 12, 3
 #: What stands below a frame; and a condition that did not hold, which is all that a bare AssertionError says.
 _SOURCE, _ASSERTS = re.compile(r" {3,}\w"), re.compile(r"assert (.+?),?\s*\\?$")
+#: A statement that says itself what it raises; and so many lines a person leaves below an error.
+_RAISES = re.compile(
+    r"raise (?P<error>(?:\w+\.)*[A-Z]\w*)\((?P<mark>[\"'])(?P<said>(?:(?!(?P=mark)).)+)(?P=mark)"
+)
+_FEW = 4
 #: Pydantic's first line says nothing; the second is the error of who was asked.
 _REFUSED = "validation error"
 _QUOTES = re.compile(
@@ -46,6 +51,10 @@ _QUOTES = re.compile(
     r"|Error in model execution(?: \(input dumped to [^)]*\))?: (?P<execution>.+)"
     r"|the original error: (?P<error>\w+(?:Error|Exception))\(['\"](?P<original>.+)",
     re.DOTALL,
+)
+#: Parts that an error comes from, not that hand it on.
+_DEEP = re.compile(
+    r"/vllm/(?:model_executor|models|v1/(?:attention|sample|spec_decode|worker/gpu/spec_decode))/"
 )
 #: What PyTorch's watchdog says of the error that ended it; nothing raises it.
 _WATCHED = re.compile(r"watchdog thread terminated with exception: (?P<said>.+)")
@@ -164,7 +173,46 @@ def raised(lines: Sequence[str]) -> list[Raised]:
             sources[process] = text.strip()
         elif process in aside and not frames.get(process) and number - aside[process] > _SOON:
             del aside[process]  # it said no more than that
+    return _with_rests(found, lines, frames, sources)
+
+
+def _with_rests(
+    found: list[Raised],
+    lines: Sequence[str],
+    frames: Mapping[str, Sequence[str]],
+    sources: Mapping[str, str],
+) -> list[Raised]:
+    """The errors, with what stands in the frames of each process that no error ended."""
+    for process, rest in frames.items():
+        if rest:
+            found = _unfinished(found, lines, process, rest, sources.get(process, ""))
     return found
+
+
+def _unfinished(
+    found: list[Raised], lines: Sequence[str], process: str, frames: Sequence[str], source: str
+) -> list[Raised]:
+    """The errors, with what frames belong to that no error stands behind.
+
+    A log may be cut behind `raise RuntimeError("…")`, which says what it raises; and a person writes the
+    error first, and below it where it was.
+    """
+    own = [n for n, line in enumerate(lines, 1) if line.strip() and owner(line) == process]
+    said = [n for n in own if unprefixed(lines[n - 1]).strip(" ^~")]
+    last = said[-1] if said else 0
+    if last and (raising := _RAISES.match(source)) and unprefixed(lines[last - 1]).strip() == source:
+        signed = lines[last - 1] != unprefixed(lines[last - 1])
+        one = Raised(
+            last, process, raising["error"], raising["said"], tuple(frames), statement=source, signed=signed
+        )
+        return sorted([*found, one], key=lambda each: each.number)
+    before = [one for one in found if one.process == process and not one.frames][-1:]
+    below = [unprefixed(lines[n - 1]) for n in own if before and n > before[0].number]
+    first = next((n for n, text in enumerate(below) if _FRAME.match(text)), _FEW)
+    written = all(_FRAME.match(text) or _SOURCE.match(text) for text in below[first:])
+    if first >= _FEW or not written or any(text.startswith("Traceback") for text in below[:first]):
+        return found
+    return [replace(one, frames=tuple(frames)) if one is before[0] else one for one in found]
 
 
 def is_frame(line: str) -> bool:
@@ -182,7 +230,9 @@ def quoted(errors: Sequence[Raised]) -> Sequence[Raised]:
 def _quotation(one: Raised, found: re.Match[str]) -> Raised:
     said = found["said"] or found["execution"] or found["original"]
     shape = next((error for error, shape in _SHAPES if shape.search(said)), one.error)
-    return replace(one, error=found["error"] or shape, text=said, frames=())
+    # the frames of who asked a worker are not those of what it raised
+    own = any(_DEEP.search(frame) for frame in one.frames[-1:])
+    return replace(one, error=found["error"] or shape, text=said, frames=one.frames if own else ())
 
 
 def within(one: Raised) -> Raised | None:

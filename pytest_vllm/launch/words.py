@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_vllm.launch.causes import Cause, causes
+from pytest_vllm.launch.causes import Cause, shapes
 from pytest_vllm.launch.logtext import unprefixed
+from pytest_vllm.launch.remembered import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,27 +26,42 @@ _HEALED = re.compile(
     r"|will be (?:used|ignored|disabled)|extreme caution|\bretrying \d+ of \d+|Error retrieving safetensors"
 )
 _WARNING = re.compile(
-    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b|^(?:\S+ ){0,3}\s*\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ "
-    r"|^Failed to import from |\b\w*Warning: "
+    r"^(?:\([^)]*\)\s*)*WARN(?:ING)?\b"
+    r"|^Failed to import from |Warning: "
     r"|No CUDA runtime is found, using |thrown while requesting|\bRetrying in \d|\bretrying \d+ of \d+"
     r"|Error retrieving safetensors|\bThis container was built for NVIDIA Driver Release\b"
 )
 
 
+#: What glog writes before one.
+_OF_GLOG = re.compile(r"(?:\S+ ){0,3}\s*\[?W\d{3,4} \d\d:\d\d:\d\d\.\d+ ")
+
+
 @dataclass(frozen=True)
 class Found:
-    """A cause with the line that shows it; `number` counts from 1, 0 when no log line shows it."""
+    """A cause with the line that shows it.
+
+    Args:
+        cause: what it is.
+        number: the line, counted from 1; 0 when no log line shows it.
+        line: its words.
+        means: what it means, one sentence.
+        tries: the next steps.
+        mentioned: whether the line only speaks of an error, and no line is one: a single witness.
+    """
 
     cause: Cause
     number: int
     line: str
     means: str
     tries: tuple[str, ...]
+    mentioned: bool = False
 
 
+@remembered
 def only_warns(line: str) -> bool:
     """Whether a line warns of something, and says nothing of a failure."""
-    return bool(_WARNING.search(line))
+    return bool(_WARNING.search(line) or _OF_GLOG.match(line))
 
 
 def telling(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -69,21 +85,25 @@ def cause_in(number: int, text: str) -> Found | None:
 
 def matches(number: int, line: str, *, ran: bool) -> Iterator[Found]:
     """The first cause whose words a line holds, if any; where a server ran, none of what starts one."""
-    for cause in causes():
-        if cause.daemon and ran:
-            continue
-        if match := cause.pattern.search(line):
-            groups = _groups(match)
-            known = _WORD.findall(groups.get("known", ""))
-            near = difflib.get_close_matches(groups.get("value", ""), known, 1)
-            groups["near"] = near[0] if near else ""
-            # a step that hangs on a figure which the line does not give is left out
-            tries = tuple(_filled(one, groups) for one in cause.tries if all(_named(one, groups)))
-            yield Found(cause, number, line, _filled(cause.means, groups), tries)
-            return
+    if first := _first(line, ran=ran):
+        cause, match = first
+        groups = _groups(match)
+        known = _WORD.findall(groups.get("known", ""))
+        near = difflib.get_close_matches(groups.get("value", ""), known, 1)
+        groups["near"] = near[0] if near else ""
+        # a step that hangs on a figure which the line does not give is left out
+        tries = tuple(_filled(one, groups) for one in cause.tries if all(_named(one, groups)))
+        yield Found(cause, number, line, _filled(cause.means, groups), tries)
+        return
     if handed := _HANDS_ON.search(line):
         inner = f"RuntimeError: {line[handed.end() :]}"
         yield from (replace(found, line=line) for found in matches(number, inner, ran=ran))
+
+
+@remembered
+def _first(line: str, *, ran: bool) -> tuple[Cause, re.Match[str]] | None:
+    known, patterns = shapes(ran=ran)
+    return next(((known[n], match) for n, match in patterns.fitting(line)), None)
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:
