@@ -61,7 +61,17 @@ def _chat(asked: Mapping[str, Any], server: Server) -> list[dict[str, Any]] | st
             return "tools that may not be called stand in the prompt or not, by version"
         elif not server.flags_known:
             return "tools that may not be called stand in the prompt or not, by a flag that is not known here"
+    if server.at_least("0.16.0"):
+        body["messages"] = [_renamed(message) for message in asked["messages"]]
     return [body]
+
+
+def _renamed(message: Any) -> Any:
+    """A message whose reasoning has the name of today: chat knows the old one too, `/tokenize` does not."""
+    if not isinstance(message, dict) or not message.get("reasoning_content") or message.get("reasoning"):
+        return message
+    rest = {name: value for name, value in message.items() if name != "reasoning_content"}
+    return {**rest, "reasoning": message["reasoning_content"]}
 
 
 def _completion(asked: Mapping[str, Any]) -> list[dict[str, Any]] | str:

@@ -26,6 +26,7 @@ MODULES = {
     "pydantic-ai-slim": "pydantic_ai",
     "llama-index-llms-openai-like": "llama_index.llms.openai_like",
 }
+NOTHING = "the model says nothing to this, also when it is asked without a client"
 PLEASE = "Say one short sentence. [[say:{}]]"
 WEATHER = {
     "type": "object",
@@ -84,7 +85,7 @@ class Task:
             if not text and ended in ("length", "max_tokens", "incomplete"):
                 raise Unjudged("the answer ended at max_tokens before its text began")
             if not text and self.silent(step):
-                raise Unjudged("the model says nothing to this, also when it is asked without a client")
+                raise Unjudged(NOTHING)
             assert isinstance(text, str), f"the client gives {text!r} for a text"
             assert text, "the client gives an empty text"
 
@@ -95,8 +96,11 @@ class Task:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
         data = json.dumps(body).encode()
         asked = urllib.request.Request(f"{self.v1}/chat/completions", data, headers)  # noqa: S310 - the relay's
-        with urllib.request.urlopen(asked, timeout=100) as answer:  # noqa: S310
-            return not json.load(answer)["choices"][0]["message"].get("content")
+        try:
+            with urllib.request.urlopen(asked, timeout=100) as answer:  # noqa: S310
+                return not json.load(answer)["choices"][0]["message"].get("content")
+        except (OSError, ValueError, LookupError):  # then it is not the model that is silent
+            return False
 
     def called(self, step: str, name: object, arguments: object) -> None:
         """Whether a call is the one that the model made; arguments as JSON text or as an object."""
@@ -140,12 +144,20 @@ def taken(step: Callable[[Task], None], task: Task) -> dict[str, Any]:
     except Unjudged as why:
         passed, error = None, str(why)
     except Exception as why:  # noqa: BLE001 - whatever the client raises is the finding
-        place = traceback.extract_tb(why.__traceback__)[-1]
-        where = (
-            ""
-            if isinstance(why, AssertionError)
-            else f" ({place.filename.rsplit('/', 1)[-1]}:{place.lineno})"
-        )
-        name = "" if isinstance(why, AssertionError) else f"{type(why).__name__}: "
-        passed, error = False, f"{name}{why}{where}"[:LONG]
+        silent = _of_the_model(why) and not task.says and task.silent(step.__name__)
+        passed, error = (None, NOTHING) if silent else (False, _said(why))
     return {"passed": passed, "error": error, "began": wall, "seconds": round(time.monotonic() - began, 3)}
+
+
+def _of_the_model(why: Exception) -> bool:
+    """Whether a step failed for what was said, and not for a refusal or a connection."""
+    return isinstance(why, AssertionError) or type(why).__name__ == "LengthFinishReasonError"
+
+
+def _said(why: Exception) -> str:
+    """An error in words; that of a client, with its place."""
+    if isinstance(why, AssertionError):
+        return str(why)[:LONG]
+    place = traceback.extract_tb(why.__traceback__)[-1]
+    where = f"{place.filename.rsplit('/', 1)[-1]}:{place.lineno}"
+    return f"{type(why).__name__}: {why} ({where})"[:LONG]
