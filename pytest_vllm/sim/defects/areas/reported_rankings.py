@@ -12,15 +12,16 @@ if TYPE_CHECKING:
 
 
 @defect(
-    "ranking.each-limit-shifts",
+    "ranking.limits-shift",
     on="json",
     paths=("/rerank",),
     profile="sim-rerank",
     faults=["vllm-project/vllm#57666"],
-    catches=["ranking.each-unlimited"],
+    catches=["ranking.unlimited", "ranking.each-unlimited"],
 )
-def each_limit_shifts(body: Any, exchange: Exchange) -> Any:
-    """With a limit for each document, reached or not, relevances are others."""
-    for row in (body.get("results") or ()) if asked(exchange, "max_tokens_per_doc") else ():
+def limits_shift(body: Any, exchange: Exchange) -> Any:
+    """With any limit, reached or not, relevances are others."""
+    limits = ("truncate_prompt_tokens", "max_tokens_per_doc")
+    for row in (body.get("results") or ()) if any(asked(exchange, name) for name in limits) else ():
         row["relevance_score"] *= 0.7
     return body
