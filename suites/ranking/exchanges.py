@@ -88,6 +88,14 @@ def ranking_unlimited(server: Server) -> Request:
     return server.post("/rerank", body, expect=None)
 
 
+@exchange("ranking.each-unlimited")
+def ranking_each_unlimited(server: Server) -> Request:
+    """The same with a limit for each document that none reaches."""
+    only_if(server.max_model_len or 0, "how long the context is, is not known")
+    body = {"query": QUERY, "documents": [*DOCUMENTS], "max_tokens_per_doc": (server.max_model_len or 0) - 1}
+    return server.post("/rerank", body, expect=None)
+
+
 @exchange("ranking.cut", anyway=True)
 def ranking_cut(server: Server) -> Request:
     """A document longer than the context, with a limit for tokens that cuts it."""

@@ -132,6 +132,18 @@ def test_unlimited(ranking_unlimited: Recording, ranking_mixed: Recording) -> No
     assert not wrong, f"without a limit and with: {'; '.join(wrong)}"
 
 
+@check("ranking.each-unlimited", SHOULD, spec="fault:vllm-project/vllm/pull/57666", needs=RANKS)
+def test_each_unlimited(ranking_each_unlimited: Recording, ranking_mixed: Recording) -> None:
+    """A limit for each document that none reaches changes no relevance."""
+    ranking_each_unlimited.answered()
+    status, text = ranking_each_unlimited.status, ranking_each_unlimited.text[:120]
+    only_if(status not in (400, 422), f"this server takes no limit: {text}")
+    assert status == 200, f"with max_tokens_per_doc: {status} {text}"
+    wrong = apart(told(ranking_mixed), told(ranking_each_unlimited))
+
+    assert not wrong, f"without a limit and with: {'; '.join(wrong)}"
+
+
 @check("ranking.cut", MUST, spec="fault:BerriAI/litellm/pull/39363", needs=RANKS)
 def test_cut(ranking_cut: Recording, ranking_unlimited: Recording) -> None:
     """A limit for tokens cuts a document that the context does not hold."""

@@ -43,6 +43,7 @@ LOG_CHECK = "health.log.no-gpu-fault"
 SEVERAL = {"health.one-process", "health.one-version", "health.one-model"}
 #: Of requests that are newer than these recordings: defects of the matrix break them.
 NEWER = {
+    "errors.hostile[stop-token-out-of-vocabulary-held]",
     "errors.refused[model-unknown-detokenize]",
     "health.described",
     "metrics.accounts.answers",
@@ -52,6 +53,7 @@ NEWER = {
     "metrics.engines.shared",
     "metrics.gauges.busy",
     "metrics.gauges.part",
+    "metrics.gauges.several",
     "security.cross-origin.refused",
     "security.key.exact",
     "security.key.scheme-case",

@@ -173,6 +173,13 @@ _ends_engine(
     catches=["errors.alive", "errors.survived"],
 )
 _ends_engine(
+    "errors.held-stop-token-ends-engine",
+    lambda body: 99999999 in (body.get("stop_token_ids") or []) and body.get("min_tokens"),
+    "A stop token beyond the vocabulary that is held back at first ends the engine.",
+    faults=["vllm-project/vllm#44968"],
+    catches=["errors.alive", "errors.hostile"],
+)
+_ends_engine(
     "errors.empty-prompt-ends-engine",
     lambda body: body.get("prompt") in ("", [[]]),
     "An empty prompt ends the engine.",
