@@ -124,9 +124,8 @@ def _talks(turns: Any) -> set[str]:
     """What a conversation holds beside one question in words."""
     if not isinstance(turns, list):
         return set()
-    roles = {str(turn.get("role")) for turn in turns} - {"user"}
-    parts = any(isinstance(turn.get("content"), list) for turn in turns)
-    return roles | ({"parts"} if parts else set())
+    words = {str(turn.get("role")) for turn in turns if not isinstance(turn.get("content"), list)} - {"user"}
+    return words | ({"parts"} if any(isinstance(turn.get("content"), list) for turn in turns) else set())
 
 
 def _spelt(one: Answer) -> str:
