@@ -349,7 +349,7 @@ def _shorter(body: Any, path: str) -> Any:
     return body
 
 
-def _turned(body: Any, path: str) -> Any:
+def _reversed_rows(body: Any, path: str) -> Any:
     del path
     given = body.get("input") if isinstance(body, dict) else None
     if isinstance(given, list) and given and isinstance(given[0], list):
@@ -367,7 +367,7 @@ add(
 add(
     "embeddings.ids-turned",
     "Several texts that are given as ids are read backwards.",
-    {"body": only(("/v1/embeddings",), _turned)},
+    {"body": only(("/v1/embeddings",), _reversed_rows)},
     profile="sim-embed",
     catches=["embeddings.id-batch.same"],
 )
