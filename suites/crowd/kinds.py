@@ -77,7 +77,7 @@ ENDS: dict[str, Fields] = {
     },
     "stop": lambda _, __: {
         "structured_outputs": {"regex": "alpha beta gamma delta"},
-        "stop": ["zebra", "quagga", "okapi", "puffin", "bittern", "gamma"],
+        "stop": ["zebra", "quagga", "okapi", "gamma"],
         "max_tokens": ROOM,
         **STREAM,
     },
